@@ -1,0 +1,147 @@
+//! Privacy accounting: pure arithmetic on public facts.
+//!
+//! An [`Event`] says what was done, an [`Adjacency`] what a neighbour is, and an [`Accountant`] turns both into certified
+//! bounds on epsilon or delta. [`epsilon`] and [`delta`] ask every accountant that applies and report the tightest.
+
+mod adjacency;
+mod calibrate;
+mod event;
+mod gdp;
+mod objective;
+mod pld;
+mod profile;
+mod pure;
+mod rdp;
+mod selection;
+mod special;
+mod zcdp;
+
+#[cfg(test)]
+mod tests;
+
+pub use adjacency::Adjacency;
+pub use calibrate::{Target, calibrate};
+pub use event::{Event, Objective, Stopping};
+pub use gdp::GaussianAccountant;
+pub use objective::ObjectiveAccountant;
+pub use pld::LossDistributionAccountant;
+pub use pure::PureAccountant;
+pub use rdp::{RenyiAccountant, epsilon_at_orders, renyi};
+pub use selection::expected_runs;
+pub use zcdp::{ConcentratedAccountant, optimal_epsilon, simple_epsilon};
+
+use crate::error::{Error, Result};
+
+/// A certified enclosure of the true value; `upper` is what we print.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bound {
+    /// The true value is at least this (0 where an accountant proves nothing from below).
+    pub lower: f64,
+    /// The true value is at most this.
+    pub upper: f64,
+}
+
+/// A method of accounting.
+pub trait Accountant: Sync {
+    /// The name printed beside its answers.
+    fn name(&self) -> &'static str;
+    /// Smallest epsilon at a given delta.
+    fn epsilon(&self, event: &Event, adjacency: Adjacency, delta: f64) -> Result<Bound>;
+    /// Smallest delta at a given epsilon.
+    fn delta(&self, event: &Event, adjacency: Adjacency, epsilon: f64) -> Result<Bound>;
+}
+
+/// All accountants, cheapest exact ones first.
+pub const ALL: [&dyn Accountant; 6] = [
+    &PureAccountant,
+    &GaussianAccountant,
+    &ObjectiveAccountant,
+    &LossDistributionAccountant,
+    &ConcentratedAccountant,
+    &RenyiAccountant,
+];
+
+/// A bound and the accountant that proved it.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer {
+    /// The enclosure.
+    pub bound: Bound,
+    /// Name of the accountant.
+    pub accountant: &'static str,
+}
+
+pub(crate) fn check_delta(delta: f64, zero_allowed: bool) -> Result<()> {
+    let allowed = if zero_allowed { delta >= 0.0 } else { delta >= f64::MIN_POSITIVE };
+    if allowed && delta < 1.0 && !(delta > 0.0 && delta < f64::MIN_POSITIVE) {
+        return Ok(());
+    }
+    Err(Error::domain(
+        "delta",
+        delta,
+        if zero_allowed {
+            "give a number of at least 0 and below 1"
+        } else {
+            "give a number above 0 and below 1 (0 is for pure mechanisms only)"
+        },
+    ))
+}
+
+pub(crate) fn check_epsilon(epsilon: f64) -> Result<()> {
+    if epsilon >= f64::MIN_POSITIVE && epsilon.is_finite() {
+        return Ok(());
+    }
+    Err(Error::domain("epsilon", epsilon, "give a positive finite number"))
+}
+
+/// Exact composition rules that leave nothing for another accountant to improve.
+fn exact(accountant: &str) -> bool {
+    matches!(accountant, "gaussian" | "pld")
+}
+
+fn tightest(ask: impl Fn(&dyn Accountant) -> Result<Bound>) -> Result<Answer> {
+    let mut best: Option<Answer> = None;
+    let mut problem = None;
+    let mut lower: f64 = 0.0;
+    for accountant in ALL {
+        match ask(accountant) {
+            Ok(bound) => {
+                lower = lower.max(bound.lower);
+                if best.is_none_or(|b| bound.upper < b.bound.upper) {
+                    best = Some(Answer { bound, accountant: accountant.name() });
+                }
+                if exact(accountant.name()) && bound.upper.is_finite() && bound.upper - bound.lower <= 2e-3 * bound.upper {
+                    break;
+                }
+            }
+            Err(error @ Error::Domain { .. }) if accountant.name() != "pure" => return Err(error),
+            Err(error) => problem = Some(error),
+        }
+    }
+    match (best, problem) {
+        (Some(mut answer), _) if answer.bound.upper.is_finite() => {
+            answer.bound.lower = lower.min(answer.bound.upper);
+            Ok(answer)
+        }
+        (_, Some(error)) => Err(error),
+        (Some(answer), None) => Ok(answer),
+        (None, None) => Err(Error::unsupported("this event", "describe it with other events")),
+    }
+}
+
+/// Smallest epsilon at a given delta that any accountant proves. Delta 0 asks for pure privacy.
+pub fn epsilon(event: &Event, adjacency: Adjacency, delta: f64) -> Result<Answer> {
+    check_delta(delta, true)?;
+    event.validate()?;
+    if delta == 0.0 {
+        let bound = PureAccountant.epsilon(event, adjacency, 0.0)?;
+        return Ok(Answer { bound, accountant: PureAccountant.name() });
+    }
+    tightest(|a| a.epsilon(event, adjacency, delta))
+}
+
+/// Smallest delta at a given epsilon that any accountant proves.
+pub fn delta(event: &Event, adjacency: Adjacency, epsilon: f64) -> Result<Answer> {
+    check_epsilon(epsilon)?;
+    event.validate()?;
+    tightest(|a| a.delta(event, adjacency, epsilon))
+}

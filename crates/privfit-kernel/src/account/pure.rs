@@ -1,0 +1,158 @@
+//! Pure privacy: epsilons add, in exact decimal arithmetic, so that ten times 0.1 is 1 and an eleventh does not fit.
+
+use super::adjacency::Adjacency;
+use super::event::{Event, Sampling, Stopping};
+use super::{Accountant, Bound, check_delta, check_epsilon};
+use crate::error::{Error, Result};
+
+/// Decimal places kept; amounts with more are rounded up.
+const PLACES: i32 = 20;
+
+/// The epsilon of one unsampled leaf, if it is pure.
+pub(crate) fn epsilon_of(leaf: &Event, adjacency: Adjacency) -> Option<f64> {
+    let replaces = adjacency.replaces();
+    match leaf {
+        Event::Laplace { noise_multiplier, replace_factor } => {
+            Some(if replaces { replace_factor / noise_multiplier } else { 1.0 / noise_multiplier })
+        }
+        Event::DiscreteLaplace { scale, reach, replace_reach, .. } => {
+            Some((if replaces { *replace_reach } else { *reach } as f64 / *scale as f64).next_up())
+        }
+        Event::Pure { epsilon } => Some(if replaces { 2.0 * epsilon } else { *epsilon }),
+        Event::Approx { epsilon, delta } if *delta == 0.0 => Some(if replaces { 2.0 * epsilon } else { *epsilon }),
+        // Scores of bounded range e0: the loss never exceeds e0.
+        Event::Exponential { epsilon, replace_factor } => Some(if replaces { epsilon * replace_factor } else { *epsilon }),
+        Event::Select { stopping: Stopping::NegativeBinomial { eta, .. }, event } => {
+            let inner = PureAccountant.total(event, adjacency).ok()?;
+            Some((2.0 + eta.max(0.0)) * inner)
+        }
+        Event::Approx { .. }
+        | Event::Gaussian { .. }
+        | Event::DiscreteGaussian { .. }
+        | Event::ZeroConcentrated { .. }
+        | Event::GaussianDp { .. }
+        | Event::ObjectivePerturbation(_)
+        | Event::Poisson { .. }
+        | Event::FixedSize { .. }
+        | Event::Shuffled { .. }
+        | Event::Repeat { .. }
+        | Event::AtMost { .. }
+        | Event::Budget { .. }
+        | Event::Compose(_)
+        | Event::Select { .. }
+        | Event::NotPrivate { .. } => None,
+    }
+}
+
+/// An exact sum of decimal numbers, each read as its shortest decimal text.
+#[derive(Default)]
+struct DecimalSum {
+    /// In units of 10^-PLACES.
+    units: u128,
+    overflow: bool,
+}
+
+impl DecimalSum {
+    fn add(&mut self, value: f64, count: u64) {
+        match decimal_units(value).and_then(|u| u.checked_mul(u128::from(count))).and_then(|u| self.units.checked_add(u)) {
+            Some(total) => self.units = total,
+            None => self.overflow = true,
+        }
+    }
+
+    fn value(&self) -> f64 {
+        if self.overflow {
+            return f64::INFINITY;
+        }
+        // Correctly rounded by the standard library's decimal parser.
+        let (whole, part) = (self.units / 10u128.pow(PLACES as u32), self.units % 10u128.pow(PLACES as u32));
+        format!("{whole}.{part:0width$}", width = PLACES as usize).parse().unwrap_or(f64::INFINITY)
+    }
+}
+
+fn decimal_units(value: f64) -> Option<u128> {
+    let text = format!("{value:e}");
+    let (digits, exponent) = text.split_once('e')?;
+    let exponent: i32 = exponent.parse().ok()?;
+    let places = digits.split_once('.').map_or(0, |(_, fraction)| fraction.len() as i32);
+    let number: u128 = digits.replace('.', "").parse().ok()?;
+    let shift = PLACES + exponent - places;
+    if shift >= 0 {
+        number.checked_mul(10u128.checked_pow(shift as u32)?)
+    } else {
+        Some(number.div_ceil(10u128.checked_pow(-shift as u32).unwrap_or(u128::MAX)))
+    }
+}
+
+/// Sum of epsilons.
+pub struct PureAccountant;
+
+impl PureAccountant {
+    fn total(&self, event: &Event, adjacency: Adjacency) -> Result<f64> {
+        let mut sum = DecimalSum::default();
+        for step in event.steps(adjacency)? {
+            let epsilon = epsilon_of(step.leaf, adjacency).ok_or_else(|| {
+                Error::unsupported("an event without pure privacy in a sum of epsilons", "give a delta above 0")
+            })?;
+            let epsilon = match step.sampling {
+                Sampling::All => epsilon,
+                // Amplification of a pure mechanism; under replace-one the same bound holds for the replace-one epsilon.
+                Sampling::Poisson { rate } | Sampling::FixedSize { rate } => {
+                    let whole = if matches!(step.sampling, Sampling::FixedSize { .. }) && !adjacency.replaces() {
+                        // A fixed-size batch without a record holds another one instead.
+                        epsilon_of(step.leaf, Adjacency::ReplaceOne).unwrap_or(f64::INFINITY)
+                    } else {
+                        epsilon
+                    };
+                    (rate * whole.exp_m1()).ln_1p().next_up().next_up()
+                }
+            };
+            sum.add(epsilon, step.count);
+        }
+        Ok(sum.value())
+    }
+}
+
+impl Accountant for PureAccountant {
+    fn name(&self) -> &'static str {
+        "pure"
+    }
+
+    fn epsilon(&self, event: &Event, adjacency: Adjacency, delta: f64) -> Result<Bound> {
+        check_delta(delta, true)?;
+        Ok(Bound { lower: 0.0, upper: self.total(event, adjacency)? })
+    }
+
+    fn delta(&self, event: &Event, adjacency: Adjacency, epsilon: f64) -> Result<Bound> {
+        check_epsilon(epsilon)?;
+        let total = self.total(event, adjacency)?;
+        // Above the sum nothing is left; below it the worst pure mechanism is randomised response.
+        let upper = if epsilon >= total { 0.0 } else { (total.exp() - epsilon.exp()) / (total.exp() + 1.0) };
+        Ok(Bound { lower: 0.0, upper: if upper.is_finite() { upper } else { 1.0 } })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimal_sums_are_exact() {
+        let mut sum = DecimalSum::default();
+        sum.add(0.1, 10);
+        assert_eq!(sum.value(), 1.0);
+        sum.add(0.1, 1);
+        assert!(sum.value() > 1.0);
+        let mut mixed = DecimalSum::default();
+        for (value, count) in [(0.1, 1), (0.2, 1), (0.25, 2), (0.7, 1)] {
+            mixed.add(value, count);
+        }
+        assert_eq!(mixed.value(), 1.5);
+        let mut tiny = DecimalSum::default();
+        tiny.add(1e-300, 1);
+        assert!(tiny.value() > 0.0, "rounded up, never lost");
+        let mut huge = DecimalSum::default();
+        huge.add(1e300, 1);
+        assert_eq!(huge.value(), f64::INFINITY);
+    }
+}

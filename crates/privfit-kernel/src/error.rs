@@ -1,0 +1,68 @@
+//! One error type: what was given, what is allowed, what to do. Never a data value.
+
+use std::fmt;
+
+/// Why the kernel refuses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// A public parameter lies outside its domain.
+    Domain {
+        /// The parameter.
+        what: &'static str,
+        /// The value that was given.
+        given: String,
+        /// The values that are allowed, and what to do.
+        allowed: &'static str,
+    },
+    /// No proven bound exists for this combination of events, adjacency or accountant.
+    Unsupported {
+        /// The combination.
+        what: String,
+        /// What to do instead.
+        fix: &'static str,
+    },
+    /// What a run executed does not fit in what was planned; nothing is released.
+    Unplanned {
+        /// The first difference between the two.
+        what: String,
+    },
+    /// Two parts of a release do not belong together (another grid, reach, length or process).
+    Mismatch {
+        /// What differs.
+        what: &'static str,
+    },
+    /// The operating system gave no randomness.
+    Entropy,
+}
+
+/// Result of the kernel.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub(crate) fn domain(what: &'static str, given: impl ToString, allowed: &'static str) -> Self {
+        Error::Domain { what, given: given.to_string(), allowed }
+    }
+    pub(crate) fn unsupported(what: impl Into<String>, fix: &'static str) -> Self {
+        Error::Unsupported { what: what.into(), fix }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Domain { what, given, allowed } => write!(f, "{what} is {given}: {allowed}"),
+            Error::Unsupported { what, fix } => write!(f, "{what} has no proven bound here: {fix}"),
+            Error::Unplanned { what } => {
+                write!(f, "executed does not fit in planned ({what}): nothing is released, report this as a bug")
+            }
+            Error::Mismatch { what } => {
+                write!(f, "{what}: draw the noise from the scale that the value was summed on, in the same run")
+            }
+            Error::Entropy => {
+                write!(f, "the operating system gave no randomness: check that getrandom(2) or /dev/urandom works, then retry")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}

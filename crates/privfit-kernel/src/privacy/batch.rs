@@ -1,0 +1,175 @@
+//! The records that take part in a step, and the sums over them.
+
+use super::contribution::{Blockwise, Contribution, Draw, Learner, Sink, Units};
+use super::data::{Dataset, Unit};
+use super::gradient::{SlopeGrid, add_gradients};
+use super::loss::Loss;
+use super::mechanism::Grid;
+use super::norm::{L2, Norm, quantise};
+use super::value::{Bounded, Noise, Origin, Sensitive};
+use crate::engine::{Engine, Pass};
+use crate::error::{Error, Result};
+use std::marker::PhantomData;
+
+/// Slots in a block of a `Blockwise` sum.
+pub(crate) const UNITS_IN_BLOCK: usize = 32;
+
+/// Records of one step. Made by `Run`, which knows how they were drawn.
+pub struct Batch<'d> {
+    pub(crate) data: &'d Dataset,
+    pub(crate) engine: &'d dyn Engine,
+    pub(crate) chosen: Option<Vec<bool>>,
+    pub(crate) origin: Origin,
+    pub(crate) run: u64,
+    pub(crate) unit_key: [u8; 32],
+}
+
+impl<'d> Batch<'d> {
+    fn includes(&self, slot: usize) -> bool {
+        self.chosen.as_ref().is_none_or(|c| c[slot])
+    }
+
+    fn finish<'id, N: Norm>(&self, values: Vec<i64>, grid: Grid) -> Bounded<'id, N> {
+        Bounded { values, grid, origin: self.origin, run: self.run, brand: PhantomData }
+    }
+
+    fn grid<N: Norm>(&self, noise: &Noise<'_, N>) -> Result<Grid> {
+        if noise.run != self.run {
+            return Err(Error::Mismatch { what: "noise and batch come from different runs" });
+        }
+        Ok(noise.grid)
+    }
+
+    /// Sum of clipped contributions, each put on the grid and checked there by itself.
+    pub fn sum<'id, N: Norm>(&self, noise: &Noise<'id, N>, contribution: &Contribution) -> Result<Bounded<'id, N>> {
+        let grid = self.grid(noise)?;
+        let dimension = contribution.dimension;
+        let per_unit = 1.0 / grid.unit;
+        let add = |range: std::ops::Range<usize>, out: &mut [i64]| {
+            let mut values = vec![0f64; dimension];
+            let mut marks = vec![false; dimension];
+            let mut touched = Vec::new();
+            let (mut compact, mut integers) = (Vec::new(), Vec::new());
+            for slot in range.filter(|s| self.includes(*s)) {
+                let mut draw = Draw { key: &self.unit_key, slot };
+                let mut sink = Sink { values: &mut values, touched: &mut touched, marks: &mut marks };
+                (contribution.add)(&contribution.parameters, self.data.unit(slot), &mut draw, &mut sink);
+                compact.clear();
+                compact.extend(touched.iter().map(|&i| values[i]));
+                if grid.clip_in_l2 {
+                    quantise::<L2>(&mut compact, grid.clip, per_unit, grid.bound, &mut integers);
+                } else {
+                    quantise::<N>(&mut compact, grid.clip, per_unit, grid.bound, &mut integers);
+                }
+                for (&i, z) in touched.iter().zip(&integers) {
+                    out[i] = out[i].wrapping_add(*z);
+                    values[i] = 0.0;
+                    marks[i] = false;
+                }
+                touched.clear();
+            }
+        };
+        let mut total = vec![0i64; dimension];
+        self.engine.sum(&Pass { slots: self.data.slots(), granule: 1, add: &add }, &mut total)?;
+        Ok(self.finish(total, grid))
+    }
+
+    /// Sum of gradients of a linear model with weights output after output; the mechanism must come from
+    /// `Gaussian::for_gradients` with clip = loss constant x row norm. One row to a unit: slope times row on 16-bit integers.
+    /// Several: the unit's gradient is summed in f64, then clipped.
+    pub fn gradient_sum<'id>(&self, noise: &Noise<'id, L2>, weights: &[f64], loss: &Loss) -> Result<Bounded<'id, L2>> {
+        let grid = self.grid(noise)?;
+        let dimension = self.data.dimension * loss.outputs;
+        if weights.len() != dimension {
+            return Err(Error::Mismatch { what: "the number of weights is not features x outputs" });
+        }
+        let mut total = vec![0i64; dimension];
+        if self.data.units.is_some() {
+            self.unit_gradients(&grid, weights, loss, &mut total)?;
+            return Ok(self.finish(total, grid));
+        }
+        let clip = loss.lipschitz * self.data.row_norm;
+        let slopes = SlopeGrid::new(loss, &grid).filter(|_| (grid.clip / clip - 1.0).abs() < 1e-9);
+        let Some(slopes) = slopes else {
+            return Err(Error::Mismatch {
+                what: "16-bit gradients need Gaussian::for_gradients with clip = loss constant x row norm",
+            });
+        };
+        let chosen = self.chosen.as_deref();
+        let add = |range: std::ops::Range<usize>, out: &mut [i64]| {
+            add_gradients(self.data, range, chosen, weights, loss, slopes, out);
+        };
+        self.engine.sum(&Pass { slots: self.data.slots(), granule: 1, add: &add }, &mut total)?;
+        Ok(self.finish(total, grid))
+    }
+
+    fn unit_gradients(&self, grid: &Grid, weights: &[f64], loss: &Loss, total: &mut [i64]) -> Result<()> {
+        let (d, k) = (self.data.dimension, loss.outputs);
+        let add = |range: std::ops::Range<usize>, out: &mut [i64]| {
+            let mut sum = vec![0f64; d * k];
+            let (mut scores, mut slopes) = (vec![0f64; k], vec![0f64; k]);
+            let mut integers = Vec::new();
+            for slot in range.filter(|s| self.includes(*s)) {
+                let unit = self.data.unit(slot);
+                sum.fill(0.0);
+                for row in 0..unit.rows() {
+                    for o in 0..k {
+                        scores[o] = unit.dot(row, &weights[o * d..(o + 1) * d]);
+                    }
+                    (loss.slopes_exact)(&loss.parameters, &scores, &[unit.label(row)], &mut slopes);
+                    for (o, s) in slopes.iter().enumerate() {
+                        unit.each(row, |j, x| sum[o * d + j] += s * x);
+                    }
+                }
+                quantise::<L2>(&mut sum, grid.clip, 1.0 / grid.unit, grid.bound, &mut integers);
+                out.iter_mut().zip(&integers).for_each(|(o, z)| *o = o.wrapping_add(*z));
+            }
+        };
+        self.engine.sum(&Pass { slots: self.data.slots(), granule: 1, add: &add }, total)
+    }
+
+    /// Sum of blocks: norms first, weights min(1, clip/norm), then one weighted sum a block in floating point, put on the grid
+    /// as a whole. The mechanism must come from `Gaussian::for_blocks` with block error = clip x error x units in a block.
+    pub fn sum_blocks<'id>(&self, noise: &Noise<'id, L2>, blocks: &Blockwise) -> Result<Bounded<'id, L2>> {
+        let grid = self.grid(noise)?;
+        let dimension = blocks.dimension;
+        let block_error = grid.clip * blocks.error * UNITS_IN_BLOCK as f64;
+        // The reach must cover the clip, twice the error and the rounding.
+        let needed = (grid.clip + 2.0 * block_error) / grid.unit + (dimension as f64).sqrt();
+        if needed > grid.reach.zero_out as f64 {
+            return Err(Error::Mismatch { what: "sums of blocks need Gaussian::for_blocks with the error of a whole block" });
+        }
+        let add = |range: std::ops::Range<usize>, out: &mut [i64]| {
+            let mut norms = [0f32; UNITS_IN_BLOCK];
+            let mut weights = [0f32; UNITS_IN_BLOCK];
+            let mut sum = vec![0f32; dimension];
+            let mut start = range.start;
+            while start < range.end {
+                let end = (start / UNITS_IN_BLOCK * UNITS_IN_BLOCK + UNITS_IN_BLOCK).min(range.end);
+                let units = Units { first: self.data.unit(start), count: end - start };
+                (blocks.norms)(blocks, units, &mut norms[..end - start]);
+                for (i, weight) in weights[..end - start].iter_mut().enumerate() {
+                    let fits = norms[i].is_finite() && self.includes(start + i);
+                    *weight = if fits { (grid.clip as f32 / norms[i].max(f32::MIN_POSITIVE)).min(1.0) } else { 0.0 };
+                }
+                sum.fill(0.0);
+                (blocks.weighted)(blocks, units, &weights[..end - start], &mut sum);
+                if sum.iter().all(|s| s.is_finite()) {
+                    for (total, s) in out.iter_mut().zip(&sum) {
+                        *total = total.wrapping_add((f64::from(*s) / grid.unit).round() as i64);
+                    }
+                }
+                start = end;
+            }
+        };
+        let mut total = vec![0i64; dimension];
+        self.engine.sum(&Pass { slots: self.data.slots(), granule: UNITS_IN_BLOCK, add: &add }, &mut total)?;
+        Ok(self.finish(total, grid))
+    }
+
+    /// Trains a model on this part of the data; it stays inside of the kernel.
+    pub fn train<M>(&self, learner: &Learner<M>) -> Sensitive<M> {
+        let mut units = (0..self.data.slots()).filter(|s| self.includes(*s)).map(|s| self.data.unit(s));
+        Sensitive((learner.train)(&learner.parameters, &mut units as &mut dyn Iterator<Item = Unit<'_>>))
+    }
+}

@@ -1,0 +1,301 @@
+//! Rows as 16-bit fixed point inside of a ball, grouped into units. Private: nothing outside of the kernel reads a cell, except
+//! the capture-free functions that compute one unit's contribution.
+
+use super::mechanism::ROW_LIMIT;
+use super::norm::{L2, Norm};
+use super::rng::Entropy;
+use crate::error::{Error, Result};
+use std::ops::Range;
+
+/// Cells read past the end of a row by wide loads.
+pub(crate) const PADDING: usize = 32;
+
+pub(crate) enum Rows {
+    /// Row after row, plus padding.
+    Dense(Vec<i16>),
+    /// Compressed rows.
+    Sparse { start: Vec<usize>, index: Vec<u32>, value: Vec<i16> },
+}
+
+/// Private records. No Debug, no Clone, no way to a row.
+pub struct Dataset {
+    pub(crate) rows: Rows,
+    pub(crate) labels: Vec<f32>,
+    /// First row of each slot and the end; none if every row is a unit.
+    pub(crate) units: Option<Vec<usize>>,
+    pub(crate) dimension: usize,
+    pub(crate) row_norm: f64,
+    /// Most rows of a unit: a public fact, not read off the data.
+    pub(crate) rows_per_unit: usize,
+}
+
+/// Public facts about rows.
+#[derive(Clone, Copy, Debug)]
+pub struct RowShape {
+    /// Features, the constant one included.
+    pub dimension: usize,
+    /// Rows are scaled into a ball of this radius.
+    pub row_norm: f64,
+    /// Whether rows are given as index-value pairs.
+    pub sparse: bool,
+    /// Most rows of one unit; the rows of a unit beyond it are left out.
+    pub rows_per_unit: usize,
+}
+
+/// Collects records one at a time, each by a rule that looks at no other record.
+pub struct DatasetBuilder {
+    shape: RowShape,
+    data: Dataset,
+    in_unit: usize,
+    scratch: Vec<f64>,
+    quantised: Vec<i64>,
+}
+
+impl DatasetBuilder {
+    /// Entropy comes first: without randomness no data are opened.
+    pub fn new(_entropy: &Entropy, shape: RowShape) -> Result<DatasetBuilder> {
+        if !(shape.row_norm >= f64::MIN_POSITIVE && shape.row_norm.is_finite()) {
+            return Err(Error::domain("row_norm", shape.row_norm, "give a positive finite number"));
+        }
+        if shape.dimension == 0 || shape.dimension > u32::MAX as usize {
+            return Err(Error::domain("dimension", shape.dimension, "give a number from 1 to 4294967295"));
+        }
+        if shape.rows_per_unit == 0 {
+            return Err(Error::domain("rows_per_unit", 0, "give a whole number of at least 1"));
+        }
+        let rows = if shape.sparse {
+            Rows::Sparse { start: vec![0], index: Vec::new(), value: Vec::new() }
+        } else {
+            Rows::Dense(Vec::new())
+        };
+        let units = (shape.rows_per_unit > 1).then(|| vec![0]);
+        let data = Dataset {
+            rows,
+            labels: Vec::new(),
+            units,
+            dimension: shape.dimension,
+            row_norm: shape.row_norm,
+            rows_per_unit: shape.rows_per_unit,
+        };
+        Ok(DatasetBuilder { shape, data, in_unit: 0, scratch: Vec::new(), quantised: Vec::new() })
+    }
+
+    /// Adds a row to the current unit. Features beyond the dimension are left out, missing ones are 0.
+    pub fn row(&mut self, features: &[f32], label: f32) {
+        let dimension = self.shape.dimension;
+        self.scratch.clear();
+        self.scratch.extend(features.iter().take(dimension).map(|x| f64::from(*x)));
+        self.scratch.resize(dimension, 0.0);
+        if self.finish(label) {
+            match &mut self.data.rows {
+                Rows::Dense(cells) => cells.extend(self.quantised.iter().map(|z| *z as i16)),
+                Rows::Sparse { start, index, value } => {
+                    let kept = self.quantised.iter().enumerate().filter(|(_, z)| **z != 0);
+                    kept.for_each(|(i, z)| {
+                        index.push(i as u32);
+                        value.push(*z as i16);
+                    });
+                    start.push(index.len());
+                }
+            }
+        }
+    }
+
+    /// Adds a row given by its non-zero features. Pairs out of range are left out; of several with one index the first counts.
+    pub fn sparse_row(&mut self, mut features: Vec<(u32, f32)>, label: f32) {
+        features.retain(|f| (f.0 as usize) < self.shape.dimension);
+        features.sort_by_key(|f| f.0);
+        features.dedup_by_key(|f| f.0);
+        if let Rows::Dense(_) = self.data.rows {
+            let mut full = vec![0f32; self.shape.dimension];
+            features.iter().for_each(|f| full[f.0 as usize] = f.1);
+            return self.row(&full, label);
+        }
+        self.scratch.clear();
+        self.scratch.extend(features.iter().map(|f| f64::from(f.1)));
+        if self.finish(label)
+            && let Rows::Sparse { start, index, value } = &mut self.data.rows
+        {
+            for (f, z) in features.iter().zip(&self.quantised) {
+                if *z != 0 {
+                    index.push(f.0);
+                    value.push(*z as i16);
+                }
+            }
+            start.push(index.len());
+        }
+    }
+
+    /// Quantises the scratch row; says whether the unit has room for it.
+    fn finish(&mut self, label: f32) -> bool {
+        if self.in_unit == self.shape.rows_per_unit {
+            return false;
+        }
+        self.in_unit += 1;
+        let per_unit = ROW_LIMIT as f64 / self.shape.row_norm;
+        super::norm::quantise::<L2>(&mut self.scratch, self.shape.row_norm, per_unit, ROW_LIMIT, &mut self.quantised);
+        self.data.labels.push(if label.is_finite() { label } else { 0.0 });
+        if self.shape.rows_per_unit == 1 {
+            self.in_unit = 0;
+        }
+        true
+    }
+
+    /// Ends the current unit: the next row belongs to the next slot. A unit may be empty.
+    pub fn end_unit(&mut self) {
+        self.in_unit = 0;
+        let rows = self.data.labels.len();
+        if let Some(units) = &mut self.data.units {
+            units.push(rows);
+        }
+    }
+
+    /// The records.
+    pub fn build(mut self) -> Dataset {
+        let rows = self.data.labels.len();
+        if let Some(units) = &mut self.data.units
+            && units.last() != Some(&rows)
+        {
+            units.push(rows);
+        }
+        if let Rows::Dense(cells) = &mut self.data.rows {
+            cells.resize(cells.len() + PADDING, 0);
+        }
+        debug_assert!(self.data.checked());
+        self.data
+    }
+}
+
+impl Dataset {
+    /// Number of units. Public under zero-out and replace-one; under add-remove it must not leave the owner's hands.
+    pub fn slots(&self) -> usize {
+        self.units.as_ref().map_or(self.labels.len(), |u| u.len() - 1)
+    }
+
+    /// Features of a row.
+    pub fn dimension(&self) -> usize {
+        self.dimension
+    }
+
+    pub(crate) fn rows_of(&self, slot: usize) -> Range<usize> {
+        self.units.as_ref().map_or(slot..slot + 1, |u| u[slot]..u[slot + 1])
+    }
+
+    pub(crate) fn unit(&self, slot: usize) -> Unit<'_> {
+        Unit { data: self, slot }
+    }
+
+    /// Every row lies in the ball, on the integers.
+    fn checked(&self) -> bool {
+        let fits = |row: &[i16]| L2::within(&row.iter().map(|x| i64::from(*x)).collect::<Vec<_>>(), ROW_LIMIT);
+        match &self.rows {
+            Rows::Dense(cells) => cells[..self.labels.len() * self.dimension].chunks(self.dimension).all(fits),
+            Rows::Sparse { start, value, .. } => start.windows(2).all(|w| fits(&value[w[0]..w[1]])),
+        }
+    }
+}
+
+/// One unit's rows, for a capture-free function that computes its contribution.
+#[derive(Clone, Copy)]
+pub struct Unit<'u> {
+    data: &'u Dataset,
+    slot: usize,
+}
+
+impl<'u> Unit<'u> {
+    pub(crate) fn offset(&self, by: usize) -> Unit<'u> {
+        Unit { data: self.data, slot: self.slot + by }
+    }
+
+    /// Its number; fixed, whatever the other records are.
+    pub fn slot(&self) -> usize {
+        self.slot
+    }
+
+    /// Rows in this unit.
+    pub fn rows(&self) -> usize {
+        self.data.rows_of(self.slot).len()
+    }
+
+    /// Label of one of its rows.
+    pub fn label(&self, row: usize) -> f32 {
+        self.data.labels[self.data.rows_of(self.slot).start + row]
+    }
+
+    /// Calls with each non-zero feature of one of its rows.
+    pub fn each(&self, row: usize, mut f: impl FnMut(usize, f64)) {
+        let row = self.data.rows_of(self.slot).start + row;
+        let unit = self.data.row_norm / ROW_LIMIT as f64;
+        match &self.data.rows {
+            Rows::Dense(cells) => {
+                let start = row * self.data.dimension;
+                for (i, x) in cells[start..start + self.data.dimension].iter().enumerate() {
+                    if *x != 0 {
+                        f(i, f64::from(*x) * unit);
+                    }
+                }
+            }
+            Rows::Sparse { start, index, value } => {
+                let range = start[row]..start[row + 1];
+                for (i, x) in index[range.clone()].iter().zip(&value[range]) {
+                    f(*i as usize, f64::from(*x) * unit);
+                }
+            }
+        }
+    }
+
+    /// Inner product of one of its rows with a weight vector.
+    pub fn dot(&self, row: usize, weights: &[f64]) -> f64 {
+        let mut sum = 0.0;
+        self.each(row, |i, x| sum += x * weights[i]);
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(dimension: usize, sparse: bool, rows_per_unit: usize) -> RowShape {
+        RowShape { dimension, row_norm: 2.0, sparse, rows_per_unit }
+    }
+
+    #[test]
+    fn rows_stay_in_the_ball_and_keep_their_slots() {
+        let entropy = Entropy::simulated(1);
+        for sparse in [false, true] {
+            let mut b = DatasetBuilder::new(&entropy, shape(3, sparse, 1)).unwrap();
+            b.row(&[1.0, -1.0, 0.5], 1.0);
+            b.row(&[f32::NAN, 1.0, 0.0], 1.0);
+            b.row(&[1e30, 1e30, -1e30], f32::INFINITY);
+            b.sparse_row(vec![(2, 0.25), (2, 9.0), (7, 1.0)], -1.0);
+            let data = b.build();
+            assert_eq!(data.slots(), 4);
+            assert!(data.checked());
+            let cells = |slot: usize| {
+                let mut out = vec![0.0; 3];
+                data.unit(slot).each(0, |i, x| out[i] = x);
+                out
+            };
+            assert!((cells(0)[0] - 1.0).abs() < 1e-4 && (cells(0)[1] + 1.0).abs() < 1e-4);
+            assert_eq!(cells(1), vec![0.0; 3], "a bad cell zeroes its own row");
+            assert!((L2::size(&cells(2)) - 2.0).abs() < 1e-3);
+            assert_eq!(data.unit(2).label(0), 0.0);
+            assert!((cells(3)[2] - 0.25).abs() < 1e-4 && cells(3)[0] == 0.0, "{:?}", cells(3));
+        }
+    }
+
+    #[test]
+    fn units_have_at_most_their_rows() {
+        let mut b = DatasetBuilder::new(&Entropy::simulated(1), shape(1, false, 2)).unwrap();
+        for unit in [3usize, 0, 1] {
+            for i in 0..unit {
+                b.row(&[0.1 * (i + 1) as f32], i as f32);
+            }
+            b.end_unit();
+        }
+        let data = b.build();
+        assert_eq!(data.slots(), 3);
+        assert_eq!([0, 1, 2].map(|s| data.unit(s).rows()), [2, 0, 1]);
+    }
+}

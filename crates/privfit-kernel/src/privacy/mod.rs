@@ -1,0 +1,34 @@
+//! The privacy kernel: the only code that reads rows.
+//!
+//! Data flow: [`Dataset`] -> [`Run`] -> [`Batch`] -> [`Bounded`] + [`Noise`] -> [`Released`]. A method writes capture-free
+//! [`Contribution`]s and arithmetic on what was released; it never holds a row, and what it cannot do does not compile.
+
+mod batch;
+mod contribution;
+mod data;
+mod exact;
+mod gradient;
+mod loss;
+mod mechanism;
+mod minimise;
+mod norm;
+mod record;
+mod rng;
+mod run;
+mod sampler;
+mod select;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+pub use batch::Batch;
+pub use contribution::{Blockwise, Contribution, Draw, Learner, Sink, Units};
+pub use data::{Dataset, DatasetBuilder, RowShape, Unit};
+pub use loss::{Loss, LossParameters};
+pub use mechanism::{Exponential, Gaussian, Laplace, Mechanism, Reach, Scale};
+pub use minimise::Problem;
+pub use norm::{L1, L2, LInf, Norm};
+pub use rng::{Entropy, NoiseRng, Rate, Stream};
+pub use run::{Additive, LinearTerm, Run, Theorem, planned_step};
+pub use value::{Bounded, Local, Noise, Released, Sensitive, Support};

@@ -1,0 +1,224 @@
+//! Randomness: ChaCha20 keyed by the operating system, one key for each draw, never a stream that outlives it.
+//!
+//! A fresh key for each draw makes a forked process or a resumed machine snapshot harmless between draws. A seed exists for
+//! simulation only, and whatever it touched is marked as not private.
+
+use crate::error::{Error, Result};
+use chacha20::ChaCha20Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
+use std::sync::atomic::{AtomicU64, Ordering};
+use zeroize::Zeroize;
+
+/// What a stream of random words is for. Streams never share a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Noise that protects a release.
+    Noise,
+    /// Which records take part.
+    Sampling,
+    /// Starting points, and other choices that may become public.
+    Initialisation,
+    /// Which part a slot belongs to.
+    Parts,
+    /// Choices inside of one unit (augmentation, dropout).
+    Unit,
+}
+
+/// A source of keys. Holding one proves that the operating system gave randomness, so data may be opened.
+pub struct Entropy {
+    source: Source,
+}
+
+enum Source {
+    System { fill: fn(&mut [u8]) -> bool },
+    Simulated { seed: u64, draws: AtomicU64 },
+}
+
+impl Entropy {
+    /// Keys from the operating system; fails here, before any data are opened, if there are none.
+    pub fn system() -> Result<Entropy> {
+        Entropy::from_source(|bytes| getrandom::fill(bytes).is_ok())
+    }
+
+    /// Keys from any function that fills a buffer with random bytes and says whether it could: hardware modules, fault tests.
+    pub fn from_source(fill: fn(&mut [u8]) -> bool) -> Result<Entropy> {
+        let entropy = Entropy { source: Source::System { fill } };
+        entropy.key(Stream::Initialisation).map(|mut key| key.zeroize())?;
+        Ok(entropy)
+    }
+
+    /// Repeatable keys. Everything drawn from them is marked as not private.
+    pub fn simulated(seed: u64) -> Entropy {
+        Entropy { source: Source::Simulated { seed, draws: AtomicU64::new(0) } }
+    }
+
+    /// Whether a seed decides the noise.
+    pub fn is_simulated(&self) -> bool {
+        matches!(self.source, Source::Simulated { .. })
+    }
+
+    fn key(&self, stream: Stream) -> Result<[u8; 32]> {
+        let mut key = [0u8; 32];
+        match &self.source {
+            Source::System { fill } => {
+                // A source that answers with zeros did not answer.
+                if !fill(&mut key) || key == [0u8; 32] {
+                    return Err(Error::Entropy);
+                }
+            }
+            Source::Simulated { seed, draws } => {
+                let mut root = [0u8; 32];
+                root[..8].copy_from_slice(&seed.to_le_bytes());
+                root[8] = stream as u8 + 1;
+                root[16..24].copy_from_slice(&draws.fetch_add(1, Ordering::Relaxed).to_le_bytes());
+                ChaCha20Rng::from_seed(root).fill_bytes(&mut key);
+            }
+        }
+        Ok(key)
+    }
+
+    /// A generator with a key of its own.
+    pub(crate) fn rng(&self, stream: Stream) -> Result<NoiseRng> {
+        let mut key = self.key(stream)?;
+        let rng = NoiseRng::from_key(key);
+        key.zeroize();
+        Ok(rng)
+    }
+}
+
+/// Uniform random 64-bit words. A trait, so that tests can script them.
+pub(crate) trait Words {
+    fn word(&mut self) -> u64;
+}
+
+const BUFFER: usize = 256;
+
+/// A keyed generator; wiped when it is dropped.
+pub struct NoiseRng {
+    cipher: ChaCha20Rng,
+    buffer: [u64; BUFFER],
+    next: usize,
+}
+
+impl NoiseRng {
+    pub(crate) fn from_key(key: [u8; 32]) -> NoiseRng {
+        NoiseRng { cipher: ChaCha20Rng::from_seed(key), buffer: [0; BUFFER], next: BUFFER }
+    }
+
+    #[cold]
+    fn refill(&mut self) {
+        let mut bytes = [0u8; 8 * BUFFER];
+        self.cipher.fill_bytes(&mut bytes);
+        for (word, chunk) in self.buffer.iter_mut().zip(bytes.chunks_exact(8)) {
+            *word = u64::from_le_bytes(chunk.try_into().unwrap_or([0; 8]));
+        }
+        bytes.zeroize();
+        self.next = 0;
+    }
+
+    /// A uniform word.
+    pub fn next_word(&mut self) -> u64 {
+        self.word()
+    }
+
+    /// A uniform number in [0, 1), for choices inside of a unit; never for noise.
+    pub fn uniform(&mut self) -> f64 {
+        (self.word() >> 11) as f64 * (0.5f64).powi(53)
+    }
+}
+
+impl Words for NoiseRng {
+    #[inline(always)]
+    fn word(&mut self) -> u64 {
+        if self.next == BUFFER {
+            self.refill();
+        }
+        let word = self.buffer[self.next];
+        self.next += 1;
+        word
+    }
+}
+
+impl Drop for NoiseRng {
+    fn drop(&mut self) {
+        self.buffer.zeroize();
+    }
+}
+
+/// An exact sampling rate, numerator over 2^64: the number that the sampler compares with is the one the accountant sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    numerator: u64,
+}
+
+impl Rate {
+    /// The smallest representable rate that is at least `rate`, for 0 < rate < 1.
+    pub fn new(rate: f64) -> Result<Rate> {
+        if !(rate > 0.0 && rate < 1.0) {
+            return Err(Error::domain("sampling rate", rate, "give a number strictly between 0 and 1; use everyone() for 1"));
+        }
+        // Exact: a double below 1 times 2^64 has either no fraction or fewer than 53 bits before the point.
+        let numerator = (rate * 2f64.powi(64)).ceil() as u64;
+        Ok(Rate { numerator: numerator.max(1) })
+    }
+
+    /// The rate as the accountant uses it; exact.
+    pub fn value(self) -> f64 {
+        self.numerator as f64 * 0.5f64.powi(64)
+    }
+
+    /// Exact Bernoulli.
+    #[inline]
+    pub(crate) fn draw(self, words: &mut impl Words) -> bool {
+        words.word() < self.numerator
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_and_draws_differ() {
+        let entropy = Entropy::simulated(7);
+        let mut seen = std::collections::HashSet::new();
+        for stream in [Stream::Noise, Stream::Sampling, Stream::Initialisation, Stream::Parts, Stream::Unit] {
+            for _ in 0..3 {
+                assert!(seen.insert(entropy.rng(stream).unwrap().next_word()));
+            }
+        }
+        let again = Entropy::simulated(7);
+        assert!(seen.contains(&again.rng(Stream::Noise).unwrap().next_word()), "a simulation can be repeated");
+        assert!(!seen.contains(&Entropy::simulated(8).rng(Stream::Noise).unwrap().next_word()));
+        let (a, b) = (Entropy::system().unwrap(), Entropy::system().unwrap());
+        assert_ne!(a.rng(Stream::Noise).unwrap().next_word(), b.rng(Stream::Noise).unwrap().next_word());
+    }
+
+    /// The generator is ChaCha20 and nothing else: the key-stream of the all-zero key and nonce is public knowledge.
+    #[test]
+    fn known_answer() {
+        let mut rng = NoiseRng::from_key([0; 32]);
+        assert_eq!(rng.next_word().to_le_bytes(), [0x76, 0xb8, 0xe0, 0xad, 0xa0, 0xf1, 0x3d, 0x90]);
+        assert_eq!(rng.next_word().to_le_bytes(), [0x40, 0x5d, 0x6a, 0xe5, 0x53, 0x86, 0xbd, 0x28]);
+    }
+
+    /// T-N10: a source that fails, or that fills in nothing, stops everything before data can be opened.
+    #[test]
+    fn failing_entropy_is_refused() {
+        assert_eq!(Entropy::from_source(|_| false).err(), Some(Error::Entropy));
+        assert_eq!(Entropy::from_source(|_| true).err(), Some(Error::Entropy));
+    }
+
+    #[test]
+    fn rates_are_what_the_accountant_sees() {
+        for rate in [1e-30, 1e-4, 0.1, 1.0 / 3.0, 0.5, 1.0 - 1e-16] {
+            let exact = Rate::new(rate).unwrap();
+            assert!(exact.value() >= rate);
+            assert_eq!(exact.value() * 2f64.powi(64), exact.numerator as f64);
+            assert_eq!((exact.numerator as f64) as u128, u128::from(exact.numerator), "no rounding in the conversion");
+        }
+        for rate in [0.0, 1.0, -0.1, 1.5, f64::NAN, f64::INFINITY] {
+            assert!(Rate::new(rate).is_err());
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::adjacency::Adjacency;
 use super::event::Event;
-use super::{check_delta, check_epsilon, delta, epsilon};
+use super::{Bound, check_delta, check_epsilon, delta, epsilon};
 use crate::error::{Error, Result};
 
 /// A guarantee to be met.
@@ -24,7 +24,9 @@ impl Target {
 }
 
 /// Smallest parameter whose event meets the target; more of the parameter must mean more privacy (noise, not steps).
-pub fn calibrate(target: Target, event_of: impl Fn(f64) -> Event, adjacency: Adjacency) -> Result<f64> {
+///
+/// `upper` is the answer: its event meets the target, by both readings of it. Below `lower` no parameter meets it.
+pub fn calibrate(target: Target, event_of: impl Fn(f64) -> Event, adjacency: Adjacency) -> Result<Bound> {
     check_epsilon(target.epsilon)?;
     check_delta(target.delta, true)?;
     let meets = |x: f64| target.met_by(&event_of(x), adjacency);
@@ -60,9 +62,31 @@ pub fn calibrate(target: Target, event_of: impl Fn(f64) -> Event, adjacency: Adj
     // A certificate states epsilon at delta, so that reading must hold as well.
     for _ in 0..60 {
         if epsilon(&event_of(high), adjacency, target.delta)?.bound.upper <= target.epsilon {
-            return Ok(high);
+            return Ok(Bound { lower: not_below(target, &event_of, adjacency, high)?, upper: high });
         }
         high *= 1.0 + 1e-5;
     }
     Err(Error::unsupported("this target", "give a slightly larger epsilon"))
+}
+
+/// The largest parameter found that certainly misses the target, by the lower bounds.
+fn not_below(target: Target, event_of: &impl Fn(f64) -> Event, adjacency: Adjacency, answer: f64) -> Result<f64> {
+    let misses = |x: f64| -> Result<bool> {
+        let event = event_of(x);
+        Ok(if target.delta == 0.0 {
+            epsilon(&event, adjacency, 0.0)?.bound.lower > target.epsilon
+        } else {
+            delta(&event, adjacency, target.epsilon)?.bound.lower > target.delta
+        })
+    };
+    let mut low = 0.0;
+    let mut step = 1e-7;
+    while step < 1.0 {
+        if misses(answer * (1.0 - step))? {
+            low = answer * (1.0 - step);
+            break;
+        }
+        step *= 4.0;
+    }
+    Ok(low)
 }

@@ -5,6 +5,8 @@
 
 mod adjacency;
 mod calibrate;
+mod compose;
+mod discretise;
 mod event;
 mod gdp;
 mod objective;

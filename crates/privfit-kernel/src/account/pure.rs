@@ -1,7 +1,7 @@
 //! Pure privacy: epsilons add, in exact decimal arithmetic, so that ten times 0.1 is 1 and an eleventh does not fit.
 
 use super::adjacency::Adjacency;
-use super::event::{Event, Sampling, Stopping};
+use super::event::{Event, Sampling, Step, Stopping};
 use super::{Accountant, Bound, check_delta, check_epsilon};
 use crate::error::{Error, Result};
 
@@ -120,7 +120,14 @@ impl Accountant for PureAccountant {
 
     fn epsilon(&self, event: &Event, adjacency: Adjacency, delta: f64) -> Result<Bound> {
         check_delta(delta, true)?;
-        Ok(Bound { lower: 0.0, upper: self.total(event, adjacency)? })
+        let upper = self.total(event, adjacency)?;
+        // At delta 0 the sum is attained: losses of these mechanisms reach their epsilon together.
+        let attained = |step: &Step<'_>| {
+            step.sampling == Sampling::All
+                && matches!(step.leaf, Event::Pure { .. } | Event::Laplace { .. } | Event::Approx { .. })
+        };
+        let tight = delta == 0.0 && event.steps(adjacency)?.iter().all(attained);
+        Ok(Bound { lower: if tight { upper } else { 0.0 }, upper })
     }
 
     fn delta(&self, event: &Event, adjacency: Adjacency, epsilon: f64) -> Result<Bound> {

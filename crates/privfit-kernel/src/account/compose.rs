@@ -1,0 +1,290 @@
+//! Composition of loss distributions by one Fourier transform.
+//!
+//! The masses are tilted by e^(theta l) first, theta being the saddle point of the question, so that the answer lies in the middle
+//! of the composed law: float error is then relative to the answer, and the window needs to hold a few standard deviations only.
+//! What lies outside is bounded by Chernoff and charged.
+
+use super::discretise::{Masses, total_cumulant};
+use super::special::golden_minimum;
+use realfft::{RealFftPlanner, num_complex::Complex64};
+use std::cell::RefCell;
+
+/// What lies outside of the window, relative to the answer.
+const OUTSIDE: f64 = 1e-6;
+/// Largest transform: 2^22 doubles.
+const LARGEST: usize = 1 << 22;
+
+/// What is asked of a composition.
+#[derive(Clone, Copy)]
+pub(super) enum Question {
+    Epsilon { delta: f64 },
+    Delta { epsilon: f64 },
+}
+
+thread_local! {
+    static PLANNER: RefCell<RealFftPlanner<f64>> = RefCell::new(RealFftPlanner::new());
+}
+
+/// The composed, tilted law in a window.
+pub(super) struct Composed {
+    theta: f64,
+    width: f64,
+    /// Grid index of the first slot.
+    first: i64,
+    /// Tilted mass of each slot, and the float error of each.
+    pub(super) mass: Vec<f64>,
+    error: f64,
+    /// ln of the factor that undoes the tilt: P(S = l) = e^(log_scale - theta l) mass.
+    log_scale: f64,
+    /// Tilted probability outside of the window.
+    outside: f64,
+    /// P(S = infinity).
+    infinite: f64,
+    /// Relative float error of the masses.
+    relative: f64,
+}
+
+/// Chernoff exponents that bound the tilted, composed law above and below.
+#[derive(Clone, Copy)]
+struct Edges {
+    above: f64,
+    below: f64,
+}
+
+impl Edges {
+    /// Exponents with the narrowest window; any are valid, and the width is quasi-convex in each.
+    fn best(parts: &[(Masses, u64)], width: f64, theta: f64, log_scale: f64, outside: f64) -> Edges {
+        let find = |sign: f64| {
+            let reach = |log_t: f64| {
+                let t = sign * log_t.exp();
+                let value = (total_cumulant(parts, theta + t, width) - log_scale - outside.ln()) / t.abs();
+                if value.is_nan() { f64::INFINITY } else { value }
+            };
+            golden_minimum(-6.0, 12.0, 15, reach).0.exp()
+        };
+        Edges { above: find(1.0), below: find(-1.0) }
+    }
+
+    /// First and last grid index between which all but `outside` on either side lies.
+    fn window(&self, parts: &[(Masses, u64)], width: f64, theta: f64, log_scale: f64, outside: f64) -> Option<(i64, i64)> {
+        let reach = |t: f64| (total_cumulant(parts, theta + t, width) - log_scale - outside.ln()) / t.abs();
+        let limit = |pick: fn(&Masses) -> Option<&i64>| -> f64 {
+            parts.iter().map(|(m, c)| *c as f64 * pick(m).copied().unwrap_or(0) as f64).sum()
+        };
+        let last = (reach(self.above) / width).ceil().min(limit(|m| m.index.last()));
+        let first = (-reach(-self.below) / width).floor().max(limit(|m| m.index.first()));
+        (last - first < LARGEST as f64 - 2.0 && first.abs() < 1e18).then_some((first as i64, last as i64))
+    }
+}
+
+pub(super) fn compose(parts: &[(Masses, u64)], tilt: &Tilt, width: f64) -> Option<Composed> {
+    let (theta, outside) = (tilt.theta, tilt.outside);
+    let log_scale = total_cumulant(parts, theta, width);
+    let (first, last) = tilt.edges.window(parts, width, theta, log_scale, outside)?;
+    let needed = (last - first + 2) as usize;
+    let length = needed.next_power_of_two().max(16);
+    let length = if needed <= length / 4 * 3 { length / 4 * 3 } else { length };
+    let n = length as i64;
+    let (mut log_keep, mut steps) = (0.0, 0.0);
+    let (forward, inverse) = PLANNER.with_borrow_mut(|p| (p.plan_fft_forward(length), p.plan_fft_inverse(length)));
+    let mut product = vec![Complex64::new(1.0, 0.0); length / 2 + 1];
+    let mut offset = 0i64;
+    let mut buffer = vec![0.0; length];
+    let mut spectrum = vec![Complex64::default(); length / 2 + 1];
+    for (masses, count) in parts {
+        buffer.fill(0.0);
+        let (log_moment, mean, _) = masses.cumulant(theta, width);
+        // Centred, so that phases stay small before they are multiplied by the count.
+        let centre = (mean / width).round() as i64;
+        for (&k, &m) in masses.index.iter().zip(&masses.mass) {
+            buffer[(k - centre).rem_euclid(n) as usize] += m * (theta * width * k as f64 - log_moment).exp();
+        }
+        forward.process(&mut buffer, &mut spectrum).ok()?;
+        let count_f = *count as f64;
+        for (value, z) in product.iter_mut().zip(&spectrum) {
+            *value *= if *count == 1 { *z } else { power(*z, count_f) };
+        }
+        let turn = (i128::from(centre) * i128::from(*count)).rem_euclid(i128::from(n)) as i64;
+        offset = (offset + turn).rem_euclid(n);
+        log_keep += count_f * (-masses.infinite).ln_1p();
+        steps += count_f;
+    }
+    let digits = (length as f64).log2();
+    let spread = 2.0 / length as f64 * product.iter().filter(|z| z.re != 0.0 || z.im != 0.0).map(|z| z.norm()).sum::<f64>();
+    product[0].im = 0.0;
+    product[length / 2].im = 0.0;
+    inverse.process(&mut product, &mut buffer).ok()?;
+    // Slot 0 of the window stands at index first - offset of the periodic result.
+    buffer.rotate_left((first - offset).rem_euclid(n) as usize);
+    let scale = 1.0 / length as f64;
+    buffer.iter_mut().for_each(|m| *m = (*m * scale).max(0.0));
+    let mass = buffer;
+    Some(Composed {
+        theta,
+        width,
+        first,
+        mass,
+        // Roundoff of the transform is below epsilon log2(n) and grows with the power.
+        error: f64::EPSILON * (steps + 1.0) * digits * spread,
+        log_scale,
+        outside,
+        infinite: -log_keep.exp_m1(),
+        // Masses sum to one up to rounding, per step.
+        relative: 1e-9 + 1e-13 * steps,
+    })
+}
+
+fn power(z: Complex64, count: f64) -> Complex64 {
+    let square = z.norm_sqr();
+    // 1 - x <= e^-x: most frequencies vanish without a logarithm.
+    if !(0.5 * count * (1.0 - square) < 60.0) {
+        return Complex64::default();
+    }
+    let log = 0.5 * count * square.ln();
+    let (sin, cos) = (count * z.im.atan2(z.re)).sin_cos();
+    let size = log.exp();
+    Complex64::new(size * cos, size * sin)
+}
+
+impl Composed {
+    fn loss(&self, slot: usize) -> f64 {
+        self.width * (self.first + slot as i64) as f64
+    }
+
+    /// Answers a question by the upper (pessimistic) or lower (optimistic) reading of the composed law.
+    pub(super) fn answer(&self, question: Question, upper: bool) -> f64 {
+        let n = self.mass.len();
+        let reference = self.loss(n / 2);
+        // All sums are in units of e^(log_scale - theta reference); float error and the mass outside count against us.
+        let sign = if upper { 1.0 } else { -1.0 };
+        let unit = (self.log_scale - self.theta * reference).exp() * (1.0 + sign * self.relative);
+        let outside = |e: f64| {
+            let at = if upper { self.loss(n - 1) } else { e };
+            sign * 2.0 * self.outside * (-self.theta * (at - reference)).exp()
+        };
+        // delta(e) from sums over the losses above e: a of the masses, b of the masses times e^-(loss - reference).
+        let delta_at = |a: f64, b: f64, e: f64| unit * (a - (e - reference).exp() * b + outside(e)).max(0.0) + self.infinite;
+        let sum = |from: usize, to: usize, mut a: f64, mut b: f64| {
+            let l = self.loss(to - 1) - reference;
+            let (mut weight, mut weight_more) = ((-self.theta * l).exp(), (-(self.theta + 1.0) * l).exp());
+            let (grow, grow_more) = ((self.theta * self.width).exp(), ((self.theta + 1.0) * self.width).exp());
+            for m in self.mass[from..to].iter().rev() {
+                let m = (m + sign * self.error).max(0.0);
+                a += weight * m;
+                b += weight_more * m;
+                weight *= grow;
+                weight_more *= grow_more;
+            }
+            (a, b)
+        };
+        // The lower reading is not monotone where the charge for the outside takes over, so blocks are a small part of the window.
+        let block = (n / 128).clamp(1, 256);
+        let (mut a, mut b, mut end) = (0.0, 0.0, n);
+        match question {
+            Question::Delta { epsilon } => {
+                let above = ((epsilon / self.width).floor() as i64 + 1 - self.first).clamp(0, n as i64) as usize;
+                while end > above {
+                    let start = above.max(end.saturating_sub(block));
+                    (a, b) = sum(start, end, a, b);
+                    end = start;
+                }
+                delta_at(a, b, epsilon).min(1.0)
+            }
+            Question::Epsilon { delta } => {
+                // Down block by block, then slot by slot, until delta is exceeded at a slot; the answer lies just above it.
+                let mut size = block;
+                while end > 0 {
+                    let start = end.saturating_sub(size);
+                    let (more_a, more_b) = sum(start, end, a, b);
+                    let below = if start == 0 { f64::NEG_INFINITY } else { self.loss(start - 1) };
+                    if start > 0 && below > 0.0 && delta_at(more_a, more_b, below) <= delta {
+                        (a, b, end) = (more_a, more_b, start);
+                    } else if size > 1 {
+                        size = 1;
+                    } else {
+                        // Between `below` and the slot that was added last: delta = a - e^x b, solved for x.
+                        let at = |x: f64| delta_at(more_a, more_b, x);
+                        if at(below.max(0.0)) <= delta {
+                            return 0.0;
+                        }
+                        let rest = more_a + outside(below.max(0.0)) - (delta - self.infinite) / unit;
+                        let x = reference + (rest / more_b).ln();
+                        return if x.is_nan() { self.loss(start) } else { x.clamp(below.max(0.0), self.loss(start).max(0.0)) };
+                    }
+                }
+                0.0
+            }
+        }
+    }
+}
+
+/// A tilt: any is valid, a good one puts the answer in the middle of a narrow law.
+pub(super) struct Tilt {
+    pub(super) theta: f64,
+    /// Tilted probability that may lie outside of the window without hurting the answer.
+    outside: f64,
+    /// Estimated epsilon of the answer.
+    pub(super) epsilon: f64,
+    /// Slope of -ln delta there.
+    pub(super) slope: f64,
+    /// Length of the window.
+    pub(super) length: f64,
+    edges: Edges,
+}
+
+/// The tilt for a question: the saddle point of the steepest-descent estimate
+/// ln delta = K - theta K' - ln(theta (1+theta) sqrt(2 pi K'')), or K' = epsilon; less where the single step has so heavy a
+/// tail that the tilted law would spread out.
+pub(super) fn saddle(parts: &[(Masses, u64)], width: f64, question: Question, largest: f64) -> Tilt {
+    let sums = |theta: f64| {
+        parts.iter().fold((0.0, 0.0, 0.0), |(a, b, c), (masses, count)| {
+            let (k, k1, k2) = masses.cumulant(theta, width);
+            let count = *count as f64;
+            (a + count * k, b + count * k1, c + count * k2)
+        })
+    };
+    let prefactor =
+        |theta: f64, second: f64| (theta * (1.0 + theta) * (2.0 * std::f64::consts::PI * second).sqrt()).ln().max(0.0);
+    let (mut low, mut high) = (1e-4f64.ln(), largest.ln());
+    for _ in 0..22 {
+        let log_theta = 0.5 * (low + high);
+        let theta = log_theta.exp();
+        let (value, first, second) = sums(theta);
+        let too_small = match question {
+            Question::Epsilon { delta } => value - theta * first - prefactor(theta, second) > delta.max(1e-300).ln(),
+            Question::Delta { epsilon } => first < epsilon,
+        };
+        if too_small { low = log_theta } else { high = log_theta }
+    }
+    let slope = high.exp();
+    let mut theta = slope;
+    let (value, first, second) = sums(theta);
+    let (epsilon, log_delta) = match question {
+        Question::Epsilon { delta } => (first.max(0.0), delta.max(1e-300).ln()),
+        Question::Delta { epsilon } => (epsilon, value - theta * epsilon - prefactor(theta, second)),
+    };
+    // Share of the tilted law that answers the question; float error must stay far below it.
+    let share = |theta: f64, log_scale: f64| (log_delta + theta * epsilon - log_scale).min(0.0).exp();
+    let steps: f64 = parts.iter().map(|p| p.1 as f64).sum();
+    let look = |theta: f64| {
+        let log_scale = sums(theta).0;
+        let outside = OUTSIDE * share(theta, log_scale);
+        let edges = Edges::best(parts, width, theta, log_scale, outside);
+        let span = edges.window(parts, width, theta, log_scale, outside).map_or(i64::MAX, |w| w.1 - w.0);
+        (span, outside, edges)
+    };
+    let (mut span, mut outside, mut edges) = look(theta);
+    while span > 1 << 15 {
+        let less = 0.8 * theta;
+        if share(less, sums(less).0) < 1e-6 + 1e-11 * steps {
+            break;
+        }
+        let next = look(less);
+        if next.0 as f64 > 0.95 * span as f64 {
+            break;
+        }
+        (span, outside, edges) = next;
+        theta = less;
+    }
+    Tilt { theta, outside, epsilon, slope, edges, length: span as f64 * width }
+}

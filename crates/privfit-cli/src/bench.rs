@@ -94,7 +94,7 @@ impl Bench {
 
 fn noise(samples: usize) -> privfit::Result<()> {
     let entropy = Entropy::system()?;
-    let mut rows = DatasetBuilder::new(&entropy, RowShape { dimension: 1, row_norm: 1.0, sparse: false, rows_per_unit: 1 })?;
+    let mut rows = DatasetBuilder::new(&entropy, RowShape { dimension: 1, row_norm: 1.0, sparse: false, rows_per_unit: None })?;
     rows.row(&[1.0], 1.0);
     let (data, engine) = (rows.build(), Threads::new(1));
     // A multiplier of 1 for one row has a scale of 2^40 grid units.
@@ -207,7 +207,7 @@ mod reference {
 #[allow(unused_unsafe)]
 fn gradient(rows: usize, features: usize, repeats: usize) -> privfit::Result<()> {
     let entropy = Entropy::simulated(1);
-    let shape = RowShape { dimension: features, row_norm: 1.0, sparse: false, rows_per_unit: 1 };
+    let shape = RowShape { dimension: features, row_norm: 1.0, sparse: false, rows_per_unit: None };
     let mut builder = DatasetBuilder::new(&entropy, shape)?;
     // Random directions of norm 1 from a small generator; speed does not depend on them.
     let mut state = 0x9e37_79b9_7f4a_7c15u64;

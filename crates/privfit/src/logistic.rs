@@ -22,6 +22,8 @@ pub const LOGISTIC: Loss = Loss {
             *o = -y / (1.0 + (s * y).exp());
         }
     },
+    labels: (-1.0, 1.0),
+    rank: 1,
     lipschitz: 1.0,
     smoothness: 0.25,
 };

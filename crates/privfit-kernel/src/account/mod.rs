@@ -15,6 +15,7 @@ mod profile;
 mod pure;
 mod rdp;
 mod selection;
+mod sparse_vector;
 mod special;
 mod zcdp;
 
@@ -30,6 +31,7 @@ pub use pld::LossDistributionAccountant;
 pub use pure::PureAccountant;
 pub use rdp::{RenyiAccountant, epsilon_at_orders, renyi};
 pub use selection::expected_runs;
+pub use sparse_vector::crossing_probability;
 pub use zcdp::{ConcentratedAccountant, optimal_epsilon, simple_epsilon};
 
 use crate::error::{Error, Result};

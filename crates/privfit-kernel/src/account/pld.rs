@@ -322,3 +322,70 @@ impl Accountant for LossDistributionAccountant {
         Ok(Bound { lower: lower.max(0.0), upper: (ratio.exp() * bound.upper + gap).min(1.0) })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::gdp::{gaussian_delta, gaussian_epsilon};
+    use super::*;
+
+    /// The grid, the tilt and the transform against the one case whose composition is known exactly.
+    #[test]
+    fn bounds_enclose_composed_gaussians() {
+        for (mu, count) in [(1.0, 2u64), (0.3, 7), (0.1, 100), (0.02, 3000), (0.001, 400_000), (2.0, 3)] {
+            let shift = Shift { mu };
+            let total = mu * (count as f64).sqrt();
+            for delta in [0.3, 1e-3, 1e-6, 1e-10, 1e-14] {
+                let truth = gaussian_epsilon(total, delta).upper;
+                let bound = direction(&[(&shift, count)], Question::Epsilon { delta }, true);
+                assert!(
+                    bound.lower <= truth * (1.0 + 1e-12) && bound.upper >= truth * (1.0 - 1e-12),
+                    "{mu} {count} {delta}: {bound:?} {truth}"
+                );
+                assert!(bound.upper - bound.lower <= 2e-3 * truth + 1e-9, "{mu} {count} {delta}: {bound:?} {truth}");
+            }
+            for epsilon in [0.01, 0.5, 2.0] {
+                let truth = gaussian_delta(epsilon, total);
+                let bound = direction(&[(&shift, count)], Question::Delta { epsilon }, true);
+                assert!(bound.lower <= truth.upper && bound.upper >= truth.lower, "{mu} {count} {epsilon}: {bound:?} {truth:?}");
+                assert!(truth.upper < 1e-30 || bound.upper < 1.01 * truth.upper, "{mu} {count} {epsilon}: {bound:?} {truth:?}");
+            }
+        }
+    }
+
+    /// Chords lie above the curve, tangents below, everywhere and for every kind of mechanism.
+    #[test]
+    fn discretised_curves_enclose_the_curve() {
+        let profiles: [(&str, Box<dyn Profile>); 8] = [
+            ("gaussian", Box::new(Shift { mu: 0.5 })),
+            ("laplace", Box::new(LaplaceShift { epsilon: 0.7 })),
+            ("response", Box::new(Response { epsilon: 0.4, delta: 1e-4 })),
+            ("range", Box::new(BoundedRange { range: 0.8 })),
+            ("poisson", Box::new(Amplified { base: Shift { mu: 1.2 }, rate: 0.05 })),
+            ("fixed", Box::new(Symmetrised(Amplified { base: Shift { mu: 1.2 }, rate: 0.05 }))),
+            ("replaced", Box::new(ReplacedMixture { rate: 0.05, noise: 0.8, factor: 2.0 })),
+            ("discrete", Box::new(DiscreteShift::new(3, 2))),
+        ];
+        let curve = |m: &Masses, width: f64, e: f64| {
+            let above = m.index.iter().zip(&m.mass).map(|(k, p)| (width * *k as f64, p)).filter(|l| l.0 > e);
+            m.infinite + above.map(|(l, p)| p * -(e - l).exp_m1()).sum::<f64>()
+        };
+        for (name, profile) in &profiles {
+            for reversed in [false, true] {
+                let back = Reversed(profile.as_ref());
+                let p: &dyn Profile = if reversed { &back } else { profile.as_ref() };
+                for width in [0.3, 0.05, 0.0037] {
+                    let points = grid(p, width, 1.0, 0.0, 1e-13);
+                    let (worse, better) = (chords(p, &points, width), tangents(p, &points, width, 1.0));
+                    for i in -300..300 {
+                        let e = 0.0101 * f64::from(i);
+                        let (low, truth, high) = (curve(&better, width, e), p.delta(e), curve(&worse, width, e));
+                        assert!(
+                            low <= truth + 1e-12 && truth <= high + 1e-12,
+                            "{name} {reversed} {width} at {e}: {low} {truth} {high}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}

@@ -47,8 +47,14 @@ impl Profile for Reversed<'_> {
     fn below(&self, e: f64) -> Pair {
         swap(self.0.above(-e))
     }
+    fn infinite(&self) -> f64 {
+        self.0.below(f64::MIN / 4.0).1
+    }
     fn symmetric(&self) -> bool {
         self.0.symmetric()
+    }
+    fn atom(&self) -> Option<f64> {
+        self.0.atom()
     }
 }
 
@@ -327,12 +333,11 @@ impl DiscreteShift {
     /// The first integer whose loss (2 x shift - shift^2) / (2 sigma^2) exceeds e, P being the shifted law.
     fn first(&self, e: f64) -> i64 {
         let loss = |x: i64| (2.0 * x as f64 * self.shift - self.shift * self.shift) / (2.0 * self.sigma * self.sigma);
-        let edge = (2.0 * self.sigma * self.sigma * e + self.shift * self.shift) / (2.0 * self.shift);
-        let mut x = edge.clamp(-4e18, 4e18).floor() as i64;
-        while x > i64::MIN / 2 && loss(x) > e {
-            x -= 1;
-        }
-        while x < i64::MAX / 2 && loss(x) <= e {
+        // Beyond the table every tail is 0 or 1 anyway.
+        let far = self.offset as f64 + self.shift + 2.0;
+        let edge = ((2.0 * self.sigma * self.sigma * e + self.shift * self.shift) / (2.0 * self.shift)).clamp(-far, far);
+        let mut x = edge.floor() as i64 - 1;
+        while (x as f64) < far && loss(x) <= e {
             x += 1;
         }
         x

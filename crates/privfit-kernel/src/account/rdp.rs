@@ -3,6 +3,7 @@
 
 use super::adjacency::Adjacency;
 use super::event::{Event, Sampling, Step};
+use super::gdp::{discrete_gaussian_gap, with_gap};
 use super::objective;
 use super::selection;
 use super::special::{golden_minimum, log_add, log_binomial, log_normal_upper};
@@ -288,8 +289,12 @@ pub fn epsilon_at_orders(event: &Event, adjacency: Adjacency, delta: f64, orders
 pub struct RenyiAccountant;
 
 impl RenyiAccountant {
-    fn checked(&self, event: &Event, adjacency: Adjacency) -> Result<()> {
-        event.steps(adjacency).map(|_| ())
+    /// Distance of linear terms on a grid from their continuous law, which no divergence can express. Discrete Gaussian noise on a
+    /// value needs none: its divergences never exceed the continuous ones.
+    fn gap(&self, event: &Event, adjacency: Adjacency) -> Result<f64> {
+        let steps = event.steps(adjacency)?;
+        let linear: Vec<Step<'_>> = steps.into_iter().filter(|s| matches!(s.leaf, Event::ObjectivePerturbation(_))).collect();
+        Ok(discrete_gaussian_gap(&linear))
     }
 }
 
@@ -300,19 +305,20 @@ impl Accountant for RenyiAccountant {
 
     fn epsilon(&self, event: &Event, adjacency: Adjacency, delta: f64) -> Result<Bound> {
         check_delta(delta, false)?;
-        self.checked(event, adjacency)?;
-        let upper = epsilon_from_curve(&|order| renyi(event, adjacency, order).unwrap_or(f64::INFINITY), delta);
-        if upper == f64::INFINITY {
+        let gap = self.gap(event, adjacency)?;
+        let curve = |order: f64| renyi(event, adjacency, order).unwrap_or(f64::INFINITY);
+        let bound = with_gap(delta, gap, |d| Ok(Bound { lower: 0.0, upper: epsilon_from_curve(&curve, d) }))?;
+        if bound.upper == f64::INFINITY {
             return Err(Error::unsupported("this event in Renyi accounting", "use the pld accountant"));
         }
-        Ok(Bound { lower: 0.0, upper })
+        Ok(Bound { lower: 0.0, upper: bound.upper })
     }
 
     fn delta(&self, event: &Event, adjacency: Adjacency, epsilon: f64) -> Result<Bound> {
         check_epsilon(epsilon)?;
-        self.checked(event, adjacency)?;
-        let upper = delta_from_curve(&|order| renyi(event, adjacency, order).unwrap_or(f64::INFINITY), epsilon);
-        Ok(Bound { lower: 0.0, upper })
+        let gap = (1.0 + epsilon.exp()) * self.gap(event, adjacency)?;
+        let upper = delta_from_curve(&|order| renyi(event, adjacency, order).unwrap_or(f64::INFINITY), epsilon) + gap;
+        Ok(Bound { lower: 0.0, upper: upper.min(1.0) })
     }
 }
 

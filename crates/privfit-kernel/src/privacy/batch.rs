@@ -4,12 +4,13 @@ use super::contribution::{Blockwise, Contribution, Draw, Learner, Sink, Units};
 use super::data::{Dataset, Unit};
 use super::gradient::{SlopeGrid, add_gradients};
 use super::loss::Loss;
-use super::mechanism::Grid;
+use super::mechanism::{Grid, GridKind};
 use super::norm::{L2, Norm, quantise};
 use super::value::{Bounded, Noise, Origin, Sensitive};
 use crate::engine::{Engine, Pass};
 use crate::error::{Error, Result};
 use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Slots in a block of a `Blockwise` sum.
 pub(crate) const UNITS_IN_BLOCK: usize = 32;
@@ -33,17 +34,34 @@ impl<'d> Batch<'d> {
         Bounded { values, grid, origin: self.origin, run: self.run, brand: PhantomData }
     }
 
-    fn grid<N: Norm>(&self, noise: &Noise<'_, N>) -> Result<Grid> {
+    /// The grid of the noise, if it was made for this kind of sum and this length.
+    fn grid<N: Norm>(&self, noise: &Noise<'_, N>, dimension: usize, kinds: &[GridKind]) -> Result<Grid> {
         if noise.run != self.run {
             return Err(Error::Mismatch { what: "noise and batch come from different runs" });
+        }
+        if noise.values.len() != dimension {
+            return Err(Error::Mismatch { what: "noise and contribution have different lengths" });
+        }
+        if !kinds.contains(&noise.grid.kind) {
+            return Err(Error::Mismatch {
+                what: "the mechanism was made for another kind of value: use the constructor for this sum",
+            });
         }
         Ok(noise.grid)
     }
 
     /// Sum of clipped contributions, each put on the grid and checked there by itself.
     pub fn sum<'id, N: Norm>(&self, noise: &Noise<'id, N>, contribution: &Contribution) -> Result<Bounded<'id, N>> {
-        let grid = self.grid(noise)?;
         let dimension = contribution.dimension;
+        let kinds = [GridKind::Clipped, GridKind::Spherical { dimension }, GridKind::Scores];
+        let grid = self.grid(noise, dimension, &kinds)?;
+        if grid.kind == GridKind::Scores && (self.data.slots() as f64) * grid.bound as f64 >= 2f64.powi(62) {
+            // Wrapping is harmless for added noise, which wraps with it; a comparison of scores would see it.
+            return Err(Error::Mismatch {
+                what: "scores of so many records do not fit in 64 bits: give their number to Exponential::new",
+            });
+        }
+        let in_l2 = grid.kind == GridKind::Spherical { dimension };
         let per_unit = 1.0 / grid.unit;
         let add = |range: std::ops::Range<usize>, out: &mut [i64]| {
             let mut values = vec![0f64; dimension];
@@ -53,10 +71,13 @@ impl<'d> Batch<'d> {
             for slot in range.filter(|s| self.includes(*s)) {
                 let mut draw = Draw { key: &self.unit_key, slot };
                 let mut sink = Sink { values: &mut values, touched: &mut touched, marks: &mut marks };
-                (contribution.add)(&contribution.parameters, self.data.unit(slot), &mut draw, &mut sink);
+                let unit = self.data.unit(slot);
+                let call = || (contribution.add)(&contribution.parameters, unit, &mut draw, &mut sink);
+                let calm = catch_unwind(AssertUnwindSafe(call)).is_ok();
                 compact.clear();
-                compact.extend(touched.iter().map(|&i| values[i]));
-                if grid.clip_in_l2 {
+                // A panic is the record's doing: its contribution becomes zero, and nobody hears of it.
+                compact.extend(touched.iter().map(|&i| if calm { values[i] } else { 0.0 }));
+                if in_l2 {
                     quantise::<L2>(&mut compact, grid.clip, per_unit, grid.bound, &mut integers);
                 } else {
                     quantise::<N>(&mut compact, grid.clip, per_unit, grid.bound, &mut integers);
@@ -78,8 +99,9 @@ impl<'d> Batch<'d> {
     /// `Gaussian::for_gradients` with clip = loss constant x row norm. One row to a unit: slope times row on 16-bit integers.
     /// Several: the unit's gradient is summed in f64, then clipped.
     pub fn gradient_sum<'id>(&self, noise: &Noise<'id, L2>, weights: &[f64], loss: &Loss) -> Result<Bounded<'id, L2>> {
-        let grid = self.grid(noise)?;
+        loss.validate()?;
         let dimension = self.data.dimension * loss.outputs;
+        let grid = self.grid(noise, dimension, &[GridKind::Gradient])?;
         if weights.len() != dimension {
             return Err(Error::Mismatch { what: "the number of weights is not features x outputs" });
         }
@@ -116,7 +138,7 @@ impl<'d> Batch<'d> {
                     for o in 0..k {
                         scores[o] = unit.dot(row, &weights[o * d..(o + 1) * d]);
                     }
-                    (loss.slopes_exact)(&loss.parameters, &scores, &[unit.label(row)], &mut slopes);
+                    loss.bounded_slopes(&scores, unit.label(row), &mut slopes);
                     for (o, s) in slopes.iter().enumerate() {
                         unit.each(row, |j, x| sum[o * d + j] += s * x);
                     }
@@ -131,45 +153,72 @@ impl<'d> Batch<'d> {
     /// Sum of blocks: norms first, weights min(1, clip/norm), then one weighted sum a block in floating point, put on the grid
     /// as a whole. The mechanism must come from `Gaussian::for_blocks` with block error = clip x error x units in a block.
     pub fn sum_blocks<'id>(&self, noise: &Noise<'id, L2>, blocks: &Blockwise) -> Result<Bounded<'id, L2>> {
-        let grid = self.grid(noise)?;
         let dimension = blocks.dimension;
+        let grid = self.grid(noise, dimension, &[GridKind::Blocks { dimension }])?;
+        // Single precision itself errs by 2^-24 a term, so nobody can claim much less than 2^-20.
+        if !(blocks.error >= 0.5f64.powi(20) && blocks.error < 0.01) {
+            return Err(Error::domain("block error", blocks.error, "give a relative error from 2^-20 to 0.01"));
+        }
         let block_error = grid.clip * blocks.error * UNITS_IN_BLOCK as f64;
         // The reach must cover the clip, twice the error and the rounding.
-        let needed = (grid.clip + 2.0 * block_error) / grid.unit + (dimension as f64).sqrt();
-        if needed > grid.reach.zero_out as f64 {
+        let rounding = (dimension as f64).sqrt();
+        let covers = |distance: f64, reach: u64| distance / grid.unit + rounding <= reach as f64;
+        let covered = covers(grid.clip + 2.0 * block_error, grid.reach.zero_out)
+            && covers(2.0 * (grid.clip + block_error), grid.reach.replace_one);
+        if !covered {
             return Err(Error::Mismatch { what: "sums of blocks need Gaussian::for_blocks with the error of a whole block" });
         }
         let add = |range: std::ops::Range<usize>, out: &mut [i64]| {
-            let mut norms = [0f32; UNITS_IN_BLOCK];
-            let mut weights = [0f32; UNITS_IN_BLOCK];
             let mut sum = vec![0f32; dimension];
             let mut start = range.start;
             while start < range.end {
                 let end = (start / UNITS_IN_BLOCK * UNITS_IN_BLOCK + UNITS_IN_BLOCK).min(range.end);
                 let units = Units { first: self.data.unit(start), count: end - start };
-                (blocks.norms)(blocks, units, &mut norms[..end - start]);
-                for (i, weight) in weights[..end - start].iter_mut().enumerate() {
-                    let fits = norms[i].is_finite() && self.includes(start + i);
-                    *weight = if fits { (grid.clip as f32 / norms[i].max(f32::MIN_POSITIVE)).min(1.0) } else { 0.0 };
-                }
-                sum.fill(0.0);
-                (blocks.weighted)(blocks, units, &weights[..end - start], &mut sum);
-                if sum.iter().all(|s| s.is_finite()) {
-                    for (total, s) in out.iter_mut().zip(&sum) {
-                        *total = total.wrapping_add((f64::from(*s) / grid.unit).round() as i64);
+                let included: Vec<bool> = (start..end).map(|s| self.includes(s)).collect();
+                if !block_sum(blocks, units, &included, grid.clip, &mut sum) {
+                    // One unit may overflow and take the block with it: each by itself, and only the offender is left out.
+                    let mut one = vec![0f32; dimension];
+                    sum.fill(0.0);
+                    for i in 0..units.len() {
+                        if block_sum(blocks, units.only(i), &included[i..=i], grid.clip, &mut one) {
+                            sum.iter_mut().zip(&one).for_each(|(s, o)| *s += o);
+                        }
                     }
+                }
+                for (total, s) in out.iter_mut().zip(&sum) {
+                    *total = total.wrapping_add((f64::from(*s) / grid.unit).round() as i64);
                 }
                 start = end;
             }
         };
         let mut total = vec![0i64; dimension];
         self.engine.sum(&Pass { slots: self.data.slots(), granule: UNITS_IN_BLOCK, add: &add }, &mut total)?;
-        Ok(self.finish(total, grid))
+        let mut value = self.finish(total, grid);
+        value.origin.by_slot = true;
+        Ok(value)
     }
 
     /// Trains a model on this part of the data; it stays inside of the kernel.
     pub fn train<M>(&self, learner: &Learner<M>) -> Sensitive<M> {
         let mut units = (0..self.data.slots()).filter(|s| self.includes(*s)).map(|s| self.data.unit(s));
-        Sensitive((learner.train)(&learner.parameters, &mut units as &mut dyn Iterator<Item = Unit<'_>>))
+        let value = (learner.train)(&learner.parameters, &mut units as &mut dyn Iterator<Item = Unit<'_>>);
+        Sensitive { value, run: self.run, part: self.origin.part, claim: None }
     }
+}
+
+/// Weighted sum of one block; false if it is not finite or panicked.
+fn block_sum(blocks: &Blockwise, units: Units<'_>, included: &[bool], clip: f64, sum: &mut [f32]) -> bool {
+    let mut norms = [0f32; UNITS_IN_BLOCK];
+    let mut weights = [0f32; UNITS_IN_BLOCK];
+    let n = units.len();
+    sum.fill(0.0);
+    let call = || {
+        (blocks.norms)(blocks, units, &mut norms[..n]);
+        for i in 0..n {
+            let fits = norms[i].is_finite() && included[i];
+            weights[i] = if fits { (clip as f32 / norms[i].max(f32::MIN_POSITIVE)).min(1.0) } else { 0.0 };
+        }
+        (blocks.weighted)(blocks, units, &weights[..n], sum);
+    };
+    catch_unwind(AssertUnwindSafe(call)).is_ok() && sum.iter().all(|s| s.is_finite())
 }

@@ -6,7 +6,8 @@ use super::rng::NoiseRng;
 
 /// A per-unit vector.
 ///
-/// `add` is a function pointer, so it cannot capture a channel, a lock or a list and walk off with the rows.
+/// `add` is a function pointer, so it cannot capture a channel, a lock or a list and walk off with the rows. A static or a file
+/// could still be misused on purpose: code that computes contributions is reviewed code. A panic makes the contribution zero.
 #[derive(Clone)]
 pub struct Contribution {
     /// Name in certificates and fuzz reports.
@@ -74,9 +75,13 @@ impl<'u> Units<'u> {
         self.count == 0
     }
 
-    /// One of them.
+    /// One of them; a number too high gives the last.
     pub fn get(&self, i: usize) -> Unit<'u> {
-        self.first.offset(i)
+        self.first.offset(i.min(self.count.saturating_sub(1)))
+    }
+
+    pub(crate) fn only(&self, i: usize) -> Units<'u> {
+        Units { first: self.first.offset(i), count: 1 }
     }
 }
 

@@ -4,8 +4,10 @@
 use super::mechanism::ROW_LIMIT;
 use super::norm::{L2, Norm};
 use super::rng::Entropy;
+use super::value::Local;
 use crate::error::{Error, Result};
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Cells read past the end of a row by wide loads.
 pub(crate) const PADDING: usize = 32;
@@ -27,7 +29,10 @@ pub struct Dataset {
     pub(crate) row_norm: f64,
     /// Most rows of a unit: a public fact, not read off the data.
     pub(crate) rows_per_unit: usize,
+    pub(crate) id: u64,
 }
+
+static DATASETS: AtomicU64 = AtomicU64::new(1);
 
 /// Public facts about rows.
 #[derive(Clone, Copy, Debug)]
@@ -38,8 +43,8 @@ pub struct RowShape {
     pub row_norm: f64,
     /// Whether rows are given as index-value pairs.
     pub sparse: bool,
-    /// Most rows of one unit; the rows of a unit beyond it are left out.
-    pub rows_per_unit: usize,
+    /// Most rows of one unit, the rows beyond it being left out; none if every row is a unit of its own.
+    pub rows_per_unit: Option<usize>,
 }
 
 /// Collects records one at a time, each by a rule that looks at no other record.
@@ -60,7 +65,7 @@ impl DatasetBuilder {
         if shape.dimension == 0 || shape.dimension > u32::MAX as usize {
             return Err(Error::domain("dimension", shape.dimension, "give a number from 1 to 4294967295"));
         }
-        if shape.rows_per_unit == 0 {
+        if shape.rows_per_unit == Some(0) {
             return Err(Error::domain("rows_per_unit", 0, "give a whole number of at least 1"));
         }
         let rows = if shape.sparse {
@@ -68,14 +73,15 @@ impl DatasetBuilder {
         } else {
             Rows::Dense(Vec::new())
         };
-        let units = (shape.rows_per_unit > 1).then(|| vec![0]);
+        let units = shape.rows_per_unit.map(|_| vec![0]);
         let data = Dataset {
             rows,
             labels: Vec::new(),
             units,
             dimension: shape.dimension,
             row_norm: shape.row_norm,
-            rows_per_unit: shape.rows_per_unit,
+            rows_per_unit: shape.rows_per_unit.unwrap_or(1),
+            id: DATASETS.fetch_add(1, Ordering::Relaxed),
         };
         Ok(DatasetBuilder { shape, data, in_unit: 0, scratch: Vec::new(), quantised: Vec::new() })
     }
@@ -128,16 +134,13 @@ impl DatasetBuilder {
 
     /// Quantises the scratch row; says whether the unit has room for it.
     fn finish(&mut self, label: f32) -> bool {
-        if self.in_unit == self.shape.rows_per_unit {
+        if self.shape.rows_per_unit == Some(self.in_unit) {
             return false;
         }
-        self.in_unit += 1;
+        self.in_unit += usize::from(self.shape.rows_per_unit.is_some());
         let per_unit = ROW_LIMIT as f64 / self.shape.row_norm;
         super::norm::quantise::<L2>(&mut self.scratch, self.shape.row_norm, per_unit, ROW_LIMIT, &mut self.quantised);
         self.data.labels.push(if label.is_finite() { label } else { 0.0 });
-        if self.shape.rows_per_unit == 1 {
-            self.in_unit = 0;
-        }
         true
     }
 
@@ -185,6 +188,15 @@ impl Dataset {
         Unit { data: self, slot }
     }
 
+    /// Hands each unit's own answer to its own recipient: the owner's call, since only the owner holds the records.
+    pub fn deliver<T>(&self, local: Local<Vec<T>>, mut to: impl FnMut(usize, T)) -> Result<()> {
+        if local.data != self.id {
+            return Err(Error::Mismatch { what: "these local answers belong to other records" });
+        }
+        local.value.into_iter().enumerate().for_each(|(slot, answer)| to(slot, answer));
+        Ok(())
+    }
+
     /// Every row lies in the ball, on the integers.
     fn checked(&self) -> bool {
         let fits = |row: &[i16]| L2::within(&row.iter().map(|x| i64::from(*x)).collect::<Vec<_>>(), ROW_LIMIT);
@@ -207,24 +219,25 @@ impl<'u> Unit<'u> {
         Unit { data: self.data, slot: self.slot + by }
     }
 
-    /// Its number; fixed, whatever the other records are.
-    pub fn slot(&self) -> usize {
-        self.slot
-    }
-
     /// Rows in this unit.
     pub fn rows(&self) -> usize {
         self.data.rows_of(self.slot).len()
     }
 
-    /// Label of one of its rows.
-    pub fn label(&self, row: usize) -> f32 {
-        self.data.labels[self.data.rows_of(self.slot).start + row]
+    /// Its own row of that number, if there is one: a unit never sees the rows of another.
+    fn own(&self, row: usize) -> Option<usize> {
+        let rows = self.data.rows_of(self.slot);
+        (row < rows.len()).then_some(rows.start + row)
     }
 
-    /// Calls with each non-zero feature of one of its rows.
+    /// Label of one of its rows; 0 for a row that it does not have.
+    pub fn label(&self, row: usize) -> f32 {
+        self.own(row).map_or(0.0, |r| self.data.labels[r])
+    }
+
+    /// Calls with each non-zero feature of one of its rows; not at all for a row that it does not have.
     pub fn each(&self, row: usize, mut f: impl FnMut(usize, f64)) {
-        let row = self.data.rows_of(self.slot).start + row;
+        let Some(row) = self.own(row) else { return };
         let unit = self.data.row_norm / ROW_LIMIT as f64;
         match &self.data.rows {
             Rows::Dense(cells) => {
@@ -256,7 +269,7 @@ impl<'u> Unit<'u> {
 mod tests {
     use super::*;
 
-    fn shape(dimension: usize, sparse: bool, rows_per_unit: usize) -> RowShape {
+    fn shape(dimension: usize, sparse: bool, rows_per_unit: Option<usize>) -> RowShape {
         RowShape { dimension, row_norm: 2.0, sparse, rows_per_unit }
     }
 
@@ -264,7 +277,7 @@ mod tests {
     fn rows_stay_in_the_ball_and_keep_their_slots() {
         let entropy = Entropy::simulated(1);
         for sparse in [false, true] {
-            let mut b = DatasetBuilder::new(&entropy, shape(3, sparse, 1)).unwrap();
+            let mut b = DatasetBuilder::new(&entropy, shape(3, sparse, None)).unwrap();
             b.row(&[1.0, -1.0, 0.5], 1.0);
             b.row(&[f32::NAN, 1.0, 0.0], 1.0);
             b.row(&[1e30, 1e30, -1e30], f32::INFINITY);
@@ -287,7 +300,7 @@ mod tests {
 
     #[test]
     fn units_have_at_most_their_rows() {
-        let mut b = DatasetBuilder::new(&Entropy::simulated(1), shape(1, false, 2)).unwrap();
+        let mut b = DatasetBuilder::new(&Entropy::simulated(1), shape(1, false, Some(2))).unwrap();
         for unit in [3usize, 0, 1] {
             for i in 0..unit {
                 b.row(&[0.1 * (i + 1) as f32], i as f32);
@@ -297,5 +310,19 @@ mod tests {
         let data = b.build();
         assert_eq!(data.slots(), 3);
         assert_eq!([0, 1, 2].map(|s| data.unit(s).rows()), [2, 0, 1]);
+        // A unit without rows has nothing, not the rows of its neighbour; a row number too high is not another unit's row.
+        let mut seen = 0;
+        data.unit(1).each(0, |_, _| seen += 1);
+        data.unit(0).each(2, |_, _| seen += 1);
+        assert_eq!((seen, data.unit(1).label(0), data.unit(1).dot(0, &[1.0])), (0, 0.0, 0.0));
+        // A cap of one row still groups.
+        let mut b = DatasetBuilder::new(&Entropy::simulated(1), shape(1, false, Some(1))).unwrap();
+        for unit in [3usize, 0, 1] {
+            (0..unit).for_each(|_| b.row(&[0.5], 1.0));
+            b.end_unit();
+        }
+        let data = b.build();
+        assert_eq!(data.slots(), 3);
+        assert_eq!([0, 1, 2].map(|s| data.unit(s).rows()), [1, 0, 1]);
     }
 }

@@ -98,6 +98,12 @@ impl Fixed {
         out
     }
 
+    /// self / 2^times, rounded down.
+    fn halved(&self, times: u32) -> Fixed {
+        let whole = (0..times / 32).fold(self.clone(), |x, _| x.divide_small(1 << 32));
+        whole.divide_small(1 << (times % 32))
+    }
+
     /// self / other for 0 <= self < 2 other, rounded down: one bit at a time.
     fn divide(&self, other: &Fixed) -> Fixed {
         let n = self.limbs.len();
@@ -208,18 +214,27 @@ fn minus_log_of(v: &Fixed, fraction: usize) -> Interval {
     Interval::around(&total, 2 * k * error_two + 2 * error + 4 * k + 8)
 }
 
-/// Decides offset + u < factor e^-z, z = value / 2^shift, for a uniform u in [0, 1) whose first word is given and whose further
-/// words are drawn as needed.
-pub(crate) fn below_exp(offset: u64, first: u64, factor: u128, value: u128, shift: u32, words: &mut impl Words) -> bool {
+/// Decides offset + u / 2^power < factor e^-z, z = value / 2^shift, for a uniform u in [0, 1) whose first word is given and whose
+/// further words are drawn as needed.
+pub(crate) fn below_exp(
+    offset: u64,
+    first: u64,
+    power: u32,
+    factor: u64,
+    value: u128,
+    shift: u32,
+    words: &mut impl Words,
+) -> bool {
     let mut known = vec![first];
     loop {
-        let fraction = known.len() + 6 + (shift as usize).div_ceil(64);
-        let threshold = exp_minus(value, shift, fraction).times(factor);
+        let fraction = known.len() + 6 + (shift as usize).div_ceil(64) + (power as usize).div_ceil(64);
+        let threshold = exp_minus(value, shift, fraction).times(u128::from(factor));
         let mut low = Fixed::zero(fraction);
-        low.limbs[WHOLE - 1] = offset;
         low.limbs[WHOLE..WHOLE + known.len()].copy_from_slice(&known);
         let mut step = Fixed::zero(fraction);
         step.limbs[WHOLE + known.len() - 1] = 1;
+        let (mut low, step) = (low.halved(power), step.halved(power));
+        low.limbs[WHOLE - 1] += offset;
         let high = low.add(&step);
         if high <= threshold.low {
             return true;
@@ -284,5 +299,23 @@ mod tests {
             assert!(to_f64(&interval.low) <= truth + 1e-15 && to_f64(&interval.high) >= truth - 1e-15 * truth.max(1.0), "{word}");
         }
         assert!(minus_log(&[0, 0], 6).is_none());
+    }
+
+    /// A comparison far below 2^-64: u / 2^power against e^-z, decided as the doubles of the logarithms say.
+    #[test]
+    fn far_tails_are_compared_too() {
+        struct Fixed0;
+        impl Words for Fixed0 {
+            fn word(&mut self) -> u64 {
+                0x1234_5678_9abc_def0
+            }
+        }
+        for (first, power, z) in
+            [(u64::MAX / 2, 200u32, 139u128), (u64::MAX / 2, 200, 140), (1 << 60, 1500, 1042), (1 << 60, 1500, 1043)]
+        {
+            let log_u = (first as f64).ln() - 64.0 * std::f64::consts::LN_2 - f64::from(power) * std::f64::consts::LN_2;
+            let expected = log_u < -(z as f64);
+            assert_eq!(below_exp(0, first, power, 1, z, 0, &mut Fixed0), expected, "{first} {power} {z}: {log_u}");
+        }
     }
 }

@@ -8,6 +8,7 @@ use super::data::{Dataset, Rows};
 use super::loss::Loss;
 use super::mechanism::{Grid, ROW_LIMIT};
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Rows whose scores are computed together: they stay in the first-level cache.
 const BLOCK: usize = 64;
@@ -86,7 +87,23 @@ pub(crate) fn add_gradients(
         for o in 0..k {
             score_block(data, row, n, &scaled[o * padded..(o + 1) * padded], &mut scores[o..], k);
         }
-        (loss.slopes)(&loss.parameters, &scores[..n * k], &data.labels[row..row + n], &mut slopes[..n * k]);
+        let labels = &data.labels[row..row + n];
+        let call = || (loss.slopes)(&loss.parameters, &scores[..n * k], labels, &mut slopes[..n * k]);
+        if catch_unwind(AssertUnwindSafe(call)).is_err() {
+            // One row's doing: each by itself, and only that one contributes nothing.
+            for i in 0..n {
+                let part = i * k..(i + 1) * k;
+                let call = || (loss.slopes)(&loss.parameters, &scores[part.clone()], &labels[i..=i], &mut slopes[part.clone()]);
+                if catch_unwind(AssertUnwindSafe(call)).is_err() {
+                    slopes[part].fill(0.0);
+                }
+            }
+        }
+        for (s, y) in slopes[..n * k].chunks_mut(k).zip(labels) {
+            if !loss.knows(*y) {
+                s.fill(0.0);
+            }
+        }
         slope_grid.quantise(&slopes[..n * k], k, &mut integers[..n * k]);
         if let Some(chosen) = chosen {
             for (i, z) in integers[..n * k].chunks_mut(k).enumerate() {

@@ -21,6 +21,27 @@ pub(crate) const ROW_LIMIT: u64 = i16::MAX as u64;
 /// Noise scale in grid units, as a power of two, where nothing else limits it.
 const BITS: u32 = 40;
 
+/// What a grid was made for. A reach holds for that kind of value only, so every sum demands its own kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GridKind {
+    /// Contributions clipped in the norm of the noise.
+    Clipped,
+    /// Contributions of so many coordinates, clipped in L2 although the noise is calibrated in L1.
+    Spherical { dimension: usize },
+    /// Slope times row, 16-bit.
+    Gradient,
+    /// A whole vector that a theorem bounds.
+    Output { dimension: usize },
+    /// Sums of blocks in floating point.
+    Blocks { dimension: usize },
+    /// Votes of models on parts.
+    Votes,
+    /// Scores of a selection.
+    Scores,
+    /// So many chosen coordinates of scores on a grid with so many bits.
+    Selected { count: usize, from: u32 },
+}
+
 /// The grid of one release and the noise on it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Grid {
@@ -30,8 +51,7 @@ pub(crate) struct Grid {
     pub(crate) reach: Reach,
     /// Bound on one contribution, in the norm it is clipped in.
     pub(crate) bound: u64,
-    /// That norm is L2 although the noise is calibrated in L1.
-    pub(crate) clip_in_l2: bool,
+    pub(crate) kind: GridKind,
     /// One grid unit in the caller's units.
     pub(crate) unit: f64,
     /// Bound on one contribution in the caller's units.
@@ -65,6 +85,19 @@ pub trait Mechanism {
 /// Opaque to everyone outside of the kernel.
 #[doc(hidden)]
 pub struct GridToken(pub(crate) Grid);
+
+/// Reach of clipped contributions.
+fn twice(bound: u64) -> Reach {
+    Reach { zero_out: bound, replace_one: 2 * bound }
+}
+
+/// A grid unit far from underflow and overflow.
+fn usable(unit: f64) -> Result<f64> {
+    if (1e-250..1e250).contains(&unit) {
+        return Ok(unit);
+    }
+    Err(Error::domain("grid unit", unit, "give a clip or sensitivity between 1e-200 and 1e200"))
+}
 
 fn positive(what: &'static str, value: f64) -> Result<f64> {
     if value >= f64::MIN_POSITIVE && value.is_finite() {
@@ -107,8 +140,8 @@ pub struct Laplace {
 }
 
 impl Gaussian {
-    fn with(bits: u32, bound: u64, reach: Reach, clip: f64, unit: f64) -> Gaussian {
-        Gaussian { grid: Grid { shape: Shape::Gaussian, bits, reach, bound, clip_in_l2: false, unit, clip } }
+    fn with(kind: GridKind, bits: u32, bound: u64, reach: Reach, clip: f64, unit: f64) -> Result<Gaussian> {
+        Ok(Gaussian { grid: Grid { shape: Shape::Gaussian, bits, reach, bound, kind, unit: usable(unit)?, clip } })
     }
 
     /// For sums of contributions clipped to `clip`; `rows` is a public number of contributions, for head-room only.
@@ -117,7 +150,7 @@ impl Gaussian {
         positive("noise_multiplier", noise_multiplier)?;
         let bits = bits_for(rows, noise_multiplier);
         let bound = bound_for(bits, noise_multiplier)?;
-        Ok(Gaussian::with(bits, bound, Reach { zero_out: bound, replace_one: 2 * bound }, clip, clip / bound as f64))
+        Gaussian::with(GridKind::Clipped, bits, bound, twice(bound), clip, clip / bound as f64)
     }
 
     /// For gradients of linear models, slope times row, both 16-bit: the bound is a whole multiple of the row limit.
@@ -135,18 +168,51 @@ impl Gaussian {
             ));
         }
         let bound = slope_limit * ROW_LIMIT;
-        Ok(Gaussian::with(bits, bound, Reach { zero_out: bound, replace_one: 2 * bound }, clip, clip / bound as f64))
+        Gaussian::with(GridKind::Gradient, bits, bound, twice(bound), clip, clip / bound as f64)
     }
 
     /// For a whole vector that a theorem bounds: neighbours are at most `zero_out` (or `replace_one`) apart in L2. Putting the
-    /// vector on the grid costs sqrt(dimension) grid units more.
-    pub fn for_output(zero_out: f64, replace_one: f64, noise_multiplier: f64, dimension: usize) -> Result<Gaussian> {
+    /// vector on the grid costs sqrt(dimension) grid units more. Coordinates are cut at `magnitude`, which keeps distances; the
+    /// grid is so coarse that a coordinate has at most 51 bits on it, and the conversion is exact to one unit.
+    pub fn for_output(
+        zero_out: f64,
+        replace_one: f64,
+        magnitude: f64,
+        noise_multiplier: f64,
+        dimension: usize,
+    ) -> Result<Gaussian> {
         positive("sensitivity", zero_out)?;
         positive("sensitivity", replace_one)?;
+        positive("magnitude", magnitude)?;
         positive("noise_multiplier", noise_multiplier)?;
-        let bits = BITS;
+        let room = 51.0 - (magnitude / (zero_out * noise_multiplier)).log2().max(0.0);
+        let bits = f64::from(BITS).min(room.floor());
+        if bits < 12.0 {
+            return Err(Error::domain("magnitude", magnitude, "give at most 1e11 standard deviations of the noise"));
+        }
+        Gaussian::rounded(
+            GridKind::Output { dimension },
+            bits as u32,
+            zero_out,
+            replace_one,
+            magnitude,
+            noise_multiplier,
+            dimension,
+        )
+    }
+
+    /// Reach of vectors that are rounded as a whole.
+    fn rounded(
+        kind: GridKind,
+        bits: u32,
+        zero_out: f64,
+        replace_one: f64,
+        clip: f64,
+        noise_multiplier: f64,
+        dimension: usize,
+    ) -> Result<Gaussian> {
         let bound = bound_for(bits, noise_multiplier)?;
-        let rounding = root_up(dimension as u128);
+        let rounding = root_up(dimension as u128) + 1;
         if bound <= 2 * rounding {
             return Err(Error::domain(
                 "noise_multiplier",
@@ -156,28 +222,21 @@ impl Gaussian {
         }
         // ceil(sensitivity / unit) <= bound - rounding.
         let unit = (zero_out / (bound - rounding - 1) as f64).next_up();
-        let replaced = (replace_one / unit).ceil() as u64 + 1 + rounding;
-        Ok(Gaussian::with(bits, bound, Reach { zero_out: bound, replace_one: replaced.max(bound) }, zero_out, unit))
+        let replaced = (replace_one / unit).ceil();
+        if !(replaced < 2f64.powi(61)) {
+            return Err(Error::domain("sensitivity", replace_one, "give at most 1e6 times the zero-out sensitivity"));
+        }
+        let reach = Reach { zero_out: bound, replace_one: (replaced as u64 + 1 + rounding).max(bound) };
+        Gaussian::with(kind, bits, bound, reach, clip, unit)
     }
 
     /// For sums of blocks in floating point, each unit in one block: clip, twice the error of a block, and the rounding.
     pub fn for_blocks(clip: f64, block_error: f64, noise_multiplier: f64, rows: u64, dimension: usize) -> Result<Gaussian> {
         positive("clip", clip)?;
-        let mut out = Gaussian::for_output(clip + 2.0 * block_error, 2.0 * (clip + block_error), noise_multiplier, dimension)?;
-        let bits = bits_for(rows, noise_multiplier);
-        if bits < out.grid.bits {
-            // Coarser, for head-room: the same reach in the caller's units on fewer grid units.
-            let bound = bound_for(bits, noise_multiplier)?;
-            let rounding = root_up(dimension as u128);
-            if bound <= 2 * rounding {
-                return Err(Error::domain("rows", rows, "too many for this dimension: use fewer, or more noise"));
-            }
-            let unit = ((clip + 2.0 * block_error) / (bound - rounding - 1) as f64).next_up();
-            let replaced = (2.0 * (clip + block_error) / unit).ceil() as u64 + 1 + rounding;
-            out.grid = Grid { bits, bound, unit, reach: Reach { zero_out: bound, replace_one: replaced.max(bound) }, ..out.grid };
-        }
-        out.grid.clip = clip;
-        Ok(out)
+        positive("block_error", block_error)?;
+        let bits = bits_for(rows, positive("noise_multiplier", noise_multiplier)?);
+        let (zero_out, replace_one) = (clip + 2.0 * block_error, 2.0 * (clip + block_error));
+        Gaussian::rounded(GridKind::Blocks { dimension }, bits, zero_out, replace_one, clip, noise_multiplier, dimension)
     }
 
     /// For votes of models that were trained on parts by slot: one unit moves one vote from one label to another, under every
@@ -191,19 +250,23 @@ impl Gaussian {
         if vote == 0 {
             return Err(Error::domain("noise_multiplier", noise_multiplier, "give a smaller number"));
         }
-        Ok(Gaussian::with(BITS, vote, Reach { zero_out: bound, replace_one: bound }, 1.0, 1.0 / vote as f64))
+        Gaussian::with(GridKind::Votes, BITS, vote, Reach { zero_out: bound, replace_one: bound }, 1.0, 1.0 / vote as f64)
     }
 
     /// One value in L-infinity after a selection of `count` coordinates: its L2 reach is sqrt(count) as large.
     pub fn for_selected(scores: &Exponential, count: usize, noise_multiplier: f64) -> Result<Gaussian> {
-        let widen = |reach: u64| root_up(u128::from(reach) * u128::from(reach) * count as u128);
-        let zero_out = widen(scores.grid.reach.zero_out);
+        let widen = |reach: u64| -> Result<u64> {
+            let square = u128::from(reach).checked_mul(u128::from(reach)).and_then(|s| s.checked_mul(count as u128));
+            square.map(root_up).ok_or(Error::domain("count", count, "give fewer coordinates"))
+        };
+        let zero_out = widen(scores.grid.reach.zero_out)?;
         let bits = (zero_out as f64 * positive("noise_multiplier", noise_multiplier)?).log2().ceil();
         if !(0.0..=f64::from(Sampler::LARGEST)).contains(&bits) {
             return Err(Error::domain("noise_multiplier", noise_multiplier, "give a smaller number"));
         }
-        let reach = Reach { zero_out, replace_one: widen(scores.grid.reach.replace_one) };
-        Ok(Gaussian::with(bits as u32, scores.grid.bound, reach, scores.grid.clip, scores.grid.unit))
+        let reach = Reach { zero_out, replace_one: widen(scores.grid.reach.replace_one)? };
+        let kind = GridKind::Selected { count, from: scores.grid.bits };
+        Gaussian::with(kind, bits as u32, scores.grid.bound, reach, scores.grid.clip, scores.grid.unit)
     }
 
     /// The noise multiplier really used: a ratio of two integers, at least the one asked for.
@@ -227,10 +290,10 @@ impl Laplace {
         let grid = Grid {
             shape: Shape::Laplace,
             bits,
-            reach: Reach { zero_out: bound, replace_one: 2 * bound },
+            reach: twice(bound),
             bound,
-            clip_in_l2: false,
-            unit: clip / bound as f64,
+            kind: GridKind::Clipped,
+            unit: usable(clip / bound as f64)?,
             clip,
         };
         Ok(Laplace { grid })
@@ -253,9 +316,9 @@ impl Laplace {
         let reach = reach_of(bound);
         out.grid = Grid {
             bound,
-            reach: Reach { zero_out: reach, replace_one: 2 * reach },
-            clip_in_l2: true,
-            unit: clip / bound as f64,
+            reach: twice(reach),
+            kind: GridKind::Spherical { dimension },
+            unit: usable(clip / bound as f64)?,
             ..out.grid
         };
         Ok(out)
@@ -296,7 +359,7 @@ pub struct Exponential {
 impl Exponential {
     /// For scores of which one unit moves each by at most `clip`; `noise_multiplier` is the Gumbel scale over that.
     pub fn new(clip: f64, noise_multiplier: f64, rows: u64) -> Result<Exponential> {
-        let grid = Laplace::new(clip, noise_multiplier, rows)?.grid;
+        let grid = Grid { kind: GridKind::Scores, ..Laplace::new(clip, noise_multiplier, rows)?.grid };
         Ok(Exponential { grid })
     }
 
@@ -371,12 +434,17 @@ mod tests {
     #[test]
     fn output_reach_includes_the_grid() {
         for (delta, d) in [(1e-9, 1usize), (2e-9, 100), (0.3, 1_000_000)] {
-            let g = Gaussian::for_output(delta, 2.0 * delta, 1.5, d).unwrap();
+            let g = Gaussian::for_output(delta, 2.0 * delta, 1e3 * delta, 1.5, d).unwrap();
             let needed = (delta / g.grid.unit).ceil() + (d as f64).sqrt().ceil();
             assert!(g.grid.reach.zero_out as f64 >= needed, "{delta} {d}");
             let needed = (2.0 * delta / g.grid.unit).ceil() + (d as f64).sqrt().ceil();
             assert!(g.grid.reach.replace_one as f64 >= needed);
             assert!(g.noise_multiplier() >= 1.5);
         }
+        // Coordinates that are large against the noise: a coarser grid, so that a double still resolves it.
+        let g = Gaussian::for_output(2e-9, 2e-9, 100.0, 50.0, 100).unwrap();
+        assert!(100.0 / g.grid.unit <= 2f64.powi(52) && g.noise_multiplier() >= 50.0);
+        assert!(Gaussian::for_output(1e-30, 1e-30, 1.0, 1.0, 100).is_err());
+        assert!(Gaussian::for_output(1e-9, 1e4, 1.0, 1.0, 1).is_err(), "a replace reach beyond 64 bits is refused, not wrapped");
     }
 }

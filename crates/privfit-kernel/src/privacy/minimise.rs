@@ -38,22 +38,27 @@ impl Objective<'_> {
         self.data.dimension * self.problem.loss.outputs
     }
 
+    /// Most rows that these units can have: public, unlike the number that they do have.
+    fn rows(&self) -> f64 {
+        (self.data.slots() * self.data.rows_per_unit).max(1) as f64
+    }
+
     /// Bits after the point of block sums: fewer if the sum of all rows would not fit.
     fn bits(&self) -> i32 {
-        let largest = self.data.labels.len().max(1) as f64 * self.problem.loss.lipschitz * self.data.row_norm;
+        let largest = self.rows() * self.problem.loss.lipschitz * self.data.row_norm;
         40.min((61.0 - largest.log2()).floor() as i32)
     }
 
     /// No minimiser, and no iterate of the solver, is longer than this.
-    fn radius(&self) -> f64 {
-        let rows = self.data.labels.len() as f64;
+    pub(crate) fn radius(&self) -> f64 {
+        let rows = self.rows();
         2.0 * (rows * self.problem.loss.lipschitz * self.data.row_norm + self.linear_bound) / self.problem.ridge
     }
 
     /// Bound on the error of a computed gradient at any point within the radius; public.
     pub(crate) fn floor(&self) -> f64 {
         let d = self.dimension() as f64;
-        let rows = self.data.labels.len() as f64;
+        let rows = self.rows();
         let blocks = (self.data.slots() as f64 / BLOCK as f64).ceil();
         let (slope, row) = (self.problem.loss.lipschitz, self.data.row_norm);
         let rounding = d.sqrt() * blocks * 2f64.powi(-self.bits() - 1);
@@ -61,7 +66,7 @@ impl Objective<'_> {
         let score = (self.data.dimension as f64 + 2.0) * f64::EPSILON * self.radius() * row;
         let slopes = rows * row * (self.problem.loss.smoothness * score + 16.0 * f64::EPSILON * slope);
         // Recursive sums of at most BLOCK x rows-per-unit terms.
-        let sums = rows * slope * row * (BLOCK as f64 + 2.0) * f64::EPSILON;
+        let sums = rows * slope * row * ((BLOCK * self.data.rows_per_unit) as f64 + 2.0) * f64::EPSILON;
         let rest = 4.0 * f64::EPSILON * (self.problem.ridge * self.radius() + self.linear_bound + rows * slope * row);
         rounding + slopes + sums + rest
     }
@@ -87,9 +92,8 @@ impl Objective<'_> {
                         for o in 0..k {
                             scores[o] = unit.dot(row, &theta[o * d..(o + 1) * d]);
                         }
-                        (loss.slopes_exact)(&loss.parameters, &scores, &[unit.label(row)], &mut slopes);
+                        loss.bounded_slopes(&scores, unit.label(row), &mut slopes);
                         for (o, s) in slopes.iter().enumerate() {
-                            let s = if s.is_finite() { *s } else { 0.0 };
                             unit.each(row, |j, x| sum[o * d + j] += s * x);
                         }
                     }
@@ -118,13 +122,13 @@ impl Objective<'_> {
             ));
         }
         let radius = self.radius();
-        let certified = |g: &[f64]| norm(g) + floor <= tolerance;
+        let certified = |theta: &[f64], g: &[f64]| norm(theta) <= radius && norm(g) + floor <= tolerance;
         let mut theta = vec![0.0; self.dimension()];
         let mut g = self.gradient(&theta)?;
         // Limited-memory quasi-Newton with a search on the slope along the line: the function is convex, so it is monotone.
         let mut pairs: Vec<(Vec<f64>, Vec<f64>, f64)> = Vec::new();
         for _ in 0..1000 {
-            if certified(&g) {
+            if certified(&theta, &g) {
                 return Ok(theta);
             }
             let direction = two_loop(&g, &pairs);
@@ -178,19 +182,24 @@ impl Objective<'_> {
 
     /// Plain gradient descent from wherever the fast solver stopped. It contracts the distance to the minimiser by
     /// 1 - ridge/(smoothness + ridge) a step, so the number of steps has a worst case, and the certificate is always reached.
-    fn descend(&self, mut theta: Vec<f64>, mut g: Vec<f64>, certified: impl Fn(&[f64]) -> bool) -> Result<Vec<f64>> {
-        let rows = self.data.labels.len() as f64;
+    fn descend(&self, mut theta: Vec<f64>, mut g: Vec<f64>, certified: impl Fn(&[f64], &[f64]) -> bool) -> Result<Vec<f64>> {
+        let rows = self.rows();
         let smooth = rows * self.problem.loss.smoothness * self.data.row_norm.powi(2) + self.problem.ridge;
         let start = smooth * 2.0 * self.radius();
-        let worst = smooth / self.problem.ridge * (start / (0.5 * self.problem.tolerance)).ln().max(1.0);
-        let mut left = worst.ceil() as u64 + 1;
-        while !certified(&g) && left > 0 {
+        // Four times the count for exact gradients: errors are below a quarter of the tolerance.
+        let worst = 4.0 * smooth / self.problem.ridge * (start / (0.5 * self.problem.tolerance)).ln().max(1.0);
+        let mut left = (worst.ceil() as u64).saturating_add(1);
+        while !certified(&theta, &g) && left > 0 {
             theta.iter_mut().zip(&g).for_each(|(w, g)| *w -= g / smooth);
             g = self.gradient(&theta)?;
             left -= 1;
         }
         // Reached by the bound above; a host that computes wrongly must not release.
-        if certified(&g) { Ok(theta) } else { Err(Error::Mismatch { what: "the certificate of the minimiser does not hold" }) }
+        if certified(&theta, &g) {
+            Ok(theta)
+        } else {
+            Err(Error::Mismatch { what: "the certificate of the minimiser does not hold" })
+        }
     }
 }
 

@@ -30,5 +30,5 @@ pub use mechanism::{Exponential, Gaussian, Laplace, Mechanism, Reach, Scale};
 pub use minimise::Problem;
 pub use norm::{L1, L2, LInf, Norm};
 pub use rng::{Entropy, NoiseRng, Rate, Stream};
-pub use run::{Additive, LinearTerm, Run, Theorem, planned_step};
-pub use value::{Bounded, Local, Noise, Released, Sensitive, Support};
+pub use run::{Additive, LinearTerm, Run, planned_step};
+pub use value::{Bounded, Local, Noise, Released, Sensitive, Support, Theorem};

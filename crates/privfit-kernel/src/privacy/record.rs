@@ -17,6 +17,25 @@ impl Record {
         }
     }
 
+    /// Adds so many of an event if the plan allows them now; what is not planned is refused before it leaves.
+    pub(crate) fn admit(&mut self, planned: &Event, event: Event, times: u64) -> Result<()> {
+        let before = (self.runs.len(), self.runs.last().map(|r| r.1));
+        (0..times).for_each(|_| self.push(event.clone()));
+        let mut cursor = Cursor { runs: &self.runs, at: 0, used: 0 };
+        // A prefix: everything executed is matched, and the plan may still want more.
+        let matched = cursor.take(planned);
+        let verdict = match (matched, cursor.next()) {
+            (_, None) => return Ok(()),
+            (Err(error), Some(_)) => error,
+            (Ok(()), Some(extra)) => Error::Unplanned { what: format!("not planned: {extra:?}") },
+        };
+        self.runs.truncate(before.0);
+        if let (Some(last), Some(count)) = (self.runs.last_mut(), before.1) {
+            last.1 = count;
+        }
+        Err(verdict)
+    }
+
     /// The whole as one event.
     pub(crate) fn event(&self) -> Event {
         let mut events: Vec<Event> = self
@@ -69,13 +88,26 @@ impl<'a> Cursor<'a> {
         match planned {
             Event::Compose(events) => events.iter().try_for_each(|e| self.take(e)),
             Event::Repeat { times, event } if simple(event) => {
-                if self.count(event, *times) < *times {
+                let count = self.count(event, *times);
+                if count > 0 {
+                    self.advance(count);
+                }
+                if count < *times {
                     return Err(missing(planned));
                 }
-                self.advance(*times);
                 Ok(())
             }
-            Event::Repeat { times, event } => (0..*times).try_for_each(|_| self.take(event)),
+            Event::Repeat { times, event } => {
+                for _ in 0..*times {
+                    let before = (self.at, self.used);
+                    self.take(event)?;
+                    if before == (self.at, self.used) {
+                        // An event that takes nothing takes nothing however often.
+                        break;
+                    }
+                }
+                Ok(())
+            }
             Event::AtMost { times, event } if simple(event) => {
                 let count = self.count(event, *times);
                 if count > 0 {
@@ -86,10 +118,14 @@ impl<'a> Cursor<'a> {
             Event::AtMost { times, event } => {
                 for _ in 0..*times {
                     let mut ahead = Cursor { ..*self };
-                    if ahead.take(event).is_err() {
+                    let whole = ahead.take(event).is_ok();
+                    if !whole && ahead.next().is_some() || (ahead.at, ahead.used) == (self.at, self.used) {
                         break;
                     }
                     *self = ahead;
+                    if !whole {
+                        return Err(missing(planned));
+                    }
                 }
                 Ok(())
             }
@@ -157,6 +193,32 @@ mod tests {
             (0..*count).for_each(|_| record.push(event.clone()));
         }
         record
+    }
+
+    #[test]
+    fn a_release_is_checked_before_it_leaves() {
+        let (a, b) = (Event::gaussian(1.0), Event::gaussian(2.0));
+        let plan = Event::Compose(vec![a.clone().repeated(2), Event::AtMost { times: 2, event: Box::new(b.clone()) }, a.clone()]);
+        let mut record = Record::default();
+        assert!(record.admit(&plan, b.clone(), 1).is_err(), "b does not come first");
+        assert!(record.admit(&plan, a.clone(), 1).is_ok());
+        assert!(record.admit(&plan, b.clone(), 1).is_err());
+        assert!(record.admit(&plan, a.clone(), 1).is_ok());
+        assert!(record.admit(&plan, b.clone(), 2).is_ok());
+        assert!(record.admit(&plan, b.clone(), 1).is_err());
+        assert!(record.fits(&plan).is_err(), "one a is still missing");
+        assert!(record.admit(&plan, a.clone(), 1).is_ok());
+        assert!(record.fits(&plan).is_ok());
+        assert!(record.admit(&plan, a.clone(), 1).is_err());
+        let nested = Event::Compose(vec![a.clone(), b.clone()]).repeated(2);
+        let mut record = Record::default();
+        for (event, fits) in [(&a, true), (&a, false), (&b, true), (&a, true), (&b, true), (&a, false)] {
+            assert_eq!(record.admit(&nested, event.clone(), 1).is_ok(), fits);
+        }
+        let mut filter = Record::default();
+        let budget = Event::Budget { rho: 1.0 };
+        assert!(filter.admit(&budget, a.clone(), 2).is_ok());
+        assert!(filter.admit(&budget, b.clone(), 1).is_err(), "refused before it is out, not after");
     }
 
     #[test]

@@ -41,7 +41,7 @@ impl Entropy {
     }
 
     /// Keys from any function that fills a buffer with random bytes and says whether it could: hardware modules, fault tests.
-    pub fn from_source(fill: fn(&mut [u8]) -> bool) -> Result<Entropy> {
+    pub(crate) fn from_source(fill: fn(&mut [u8]) -> bool) -> Result<Entropy> {
         let entropy = Entropy { source: Source::System { fill } };
         entropy.key(Stream::Initialisation).map(|mut key| key.zeroize())?;
         Ok(entropy)

@@ -3,13 +3,14 @@
 
 use super::batch::Batch;
 use super::data::{Dataset, Unit};
-use super::mechanism::{Exponential, Gaussian, Mechanism, Scale};
+use super::loss::Loss;
+use super::mechanism::{Exponential, Gaussian, GridKind, Mechanism, Scale};
 use super::minimise::{Objective, Problem};
 use super::norm::{L1, L2, LInf, Norm};
 use super::record::Record;
 use super::rng::{Entropy, Rate, Stream, Words};
 use super::select::race;
-use super::value::{Bounded, Local, Noise, Origin, Released, Sensitive, Support};
+use super::value::{Bounded, Local, Noise, Origin, Released, Sensitive, Support, Theorem};
 use crate::account::{Event, Objective as ObjectiveFacts};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -21,26 +22,27 @@ pub trait Additive: Norm {}
 impl Additive for L1 {}
 impl Additive for L2 {}
 
-/// A claim that neighbours' vectors are close, with its reason: sensitivity from a theorem instead of from clipping.
-#[derive(Clone, Debug)]
-pub struct Theorem {
-    /// Which theorem, with its constants.
-    pub reason: &'static str,
-    /// Distance in L2 when one unit becomes null.
-    pub zero_out: f64,
-    /// Distance in L2 when one unit becomes another.
-    pub replace_one: f64,
-}
-
-/// The linear term of an objective perturbation.
+/// The linear term of an objective perturbation. Everything else that its privacy rests on the kernel works out itself.
 #[derive(Clone, Copy, Debug)]
 pub struct LinearTerm {
     /// Standard deviation over one unit's gradient bound.
     pub noise_multiplier: f64,
-    /// Dimensions that one unit's gradient spans.
-    pub degrees: u32,
-    /// Bound on the log determinant ratio.
-    pub log_determinant: f64,
+}
+
+impl LinearTerm {
+    /// The event that `minimize` will record for this loss, row norm, ridge and number of features.
+    pub fn event(&self, loss: &Loss, row_norm: f64, ridge: f64, features: usize) -> Event {
+        let rank = f64::from(loss.rank);
+        Event::ObjectivePerturbation(ObjectiveFacts {
+            noise_multiplier: self.noise_multiplier,
+            replace_factor: 2.0,
+            degrees: loss.rank,
+            log_determinant: rank * (loss.smoothness * row_norm * row_norm / ridge).ln_1p().next_up(),
+            output_noise_multiplier: f64::INFINITY,
+            grid_sigma: 1 << LINEAR_BITS,
+            dimension: (features * loss.outputs) as u64,
+        })
+    }
 }
 
 /// Grid of the linear term: its standard deviation is 2^40 units.
@@ -58,6 +60,8 @@ pub struct Run<'d> {
     batches: u64,
     /// Sampled batches that have fed a release.
     used: Vec<u64>,
+    /// Something released depends on slot numbers.
+    by_slot: bool,
 }
 
 impl<'d> Run<'d> {
@@ -75,6 +79,7 @@ impl<'d> Run<'d> {
             process: std::process::id(),
             batches: 0,
             used: Vec::new(),
+            by_slot: false,
         })
     }
 
@@ -86,7 +91,7 @@ impl<'d> Run<'d> {
         Err(Error::Mismatch { what: "this run was begun in another process (a fork): begin a new run here" })
     }
 
-    fn batch(&mut self, chosen: Option<Vec<bool>>, rate: Option<f64>) -> Result<Batch<'d>> {
+    fn batch(&mut self, chosen: Option<Vec<bool>>, rate: Option<f64>, part: Option<(u64, u32)>) -> Result<Batch<'d>> {
         self.same_process()?;
         self.batches += 1;
         let mut unit_key = [0u8; 32];
@@ -94,20 +99,20 @@ impl<'d> Run<'d> {
         for chunk in unit_key.chunks_exact_mut(8) {
             chunk.copy_from_slice(&rng.word().to_le_bytes());
         }
-        let origin = Origin { batch: self.batches, rate };
+        let origin = Origin { batch: self.batches, rate, part, by_slot: false };
         Ok(Batch { data: self.data, engine: self.engine, chosen, origin, run: self.id, unit_key })
     }
 
     /// Every record.
     pub fn everyone(&mut self) -> Result<Batch<'d>> {
-        self.batch(None, None)
+        self.batch(None, None, None)
     }
 
     /// A fresh Poisson sample: each unit by an exact Bernoulli of its own. The rate enters the event by itself.
     pub fn poisson(&mut self, rate: Rate) -> Result<Batch<'d>> {
         let mut rng = self.entropy.rng(Stream::Sampling)?;
         let chosen = (0..self.data.slots()).map(|_| rate.draw(&mut rng)).collect();
-        self.batch(Some(chosen), Some(rate.value()))
+        self.batch(Some(chosen), Some(rate.value()), None)
     }
 
     /// Disjoint parts by a keyed hash of the slot, so that a replaced record stays in its part.
@@ -118,7 +123,8 @@ impl<'d> Run<'d> {
         let mut rng = self.entropy.rng(Stream::Parts)?;
         let part: Vec<u32> =
             (0..self.data.slots()).map(|_| ((u128::from(rng.word()) * u128::from(count)) >> 64) as u32).collect();
-        (0..count).map(|p| self.batch(Some(part.iter().map(|x| *x == p).collect()), None)).collect()
+        let partition = self.batches + 1;
+        (0..count).map(|p| self.batch(Some(part.iter().map(|x| *x == p).collect()), None, Some((partition, p)))).collect()
     }
 
     /// Opens a scope for one mechanism. Noise and values made inside carry its brand: they fit each other and nothing else.
@@ -166,11 +172,14 @@ impl<'d> Run<'d> {
                 if self.used.contains(&value.origin.batch) || times > 1 {
                     return Err(Error::Mismatch { what: "a sampled batch feeds one release only" });
                 }
-                self.used.push(value.origin.batch);
                 event.sampled(rate)
             }
         };
-        (0..times).for_each(|_| self.record.push(event.clone()));
+        self.record.admit(&self.planned, event, times)?;
+        if value.origin.rate.is_some() {
+            self.used.push(value.origin.batch);
+        }
+        self.by_slot |= value.origin.by_slot;
         Ok(())
     }
 
@@ -207,19 +216,34 @@ impl<'d> Run<'d> {
         point: &[f32],
     ) -> Result<Bounded<'id, L2>> {
         let grid = noise.grid;
-        // One vote of `bound` units moves to another label: sqrt 2 of it in L2.
-        if super::norm::root_up(2 * u128::from(grid.bound).pow(2)) > grid.reach.zero_out {
-            return Err(Error::Mismatch { what: "votes need Gaussian::for_votes" });
+        if grid.kind != GridKind::Votes || noise.run != self.id {
+            return Err(Error::Mismatch { what: "votes need noise of this run from Gaussian::for_votes" });
+        }
+        // One unit is in one part of one partition, so it moves one vote.
+        let mut parts: Vec<(u64, u32)> = models.iter().filter(|m| m.run == self.id).filter_map(|m| m.part).collect();
+        parts.sort_unstable();
+        parts.dedup();
+        if parts.len() != models.len() || parts.iter().any(|p| p.0 != parts[0].0) {
+            return Err(Error::Mismatch {
+                what: "each vote must come from a model on another part of one partition of this run",
+            });
         }
         let mut counts = vec![0i64; noise.values.len()];
-        for Sensitive(model) in models {
-            if let Some(slot) = counts.get_mut(label(model, point) as usize) {
-                *slot += grid.bound as i64;
+        for model in models {
+            let call = || label(&model.value, point) as usize;
+            let vote = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).unwrap_or(usize::MAX);
+            if let Some(slot) = counts.get_mut(vote) {
+                *slot = slot.wrapping_add(grid.bound as i64);
             }
         }
+        Ok(self.whole(counts, grid))
+    }
+
+    /// A value that comes from all records.
+    fn whole<'id>(&mut self, values: Vec<i64>, grid: super::mechanism::Grid) -> Bounded<'id, L2> {
         self.batches += 1;
-        let origin = Origin { batch: self.batches, rate: None };
-        Ok(Bounded { values: counts, grid, origin, run: self.id, brand: PhantomData })
+        let origin = Origin { batch: self.batches, rate: None, part: None, by_slot: false };
+        Bounded { values, grid, origin, run: self.id, brand: PhantomData }
     }
 
     /// Minimises a strongly convex sum. With a linear term the kernel draws it itself, since whoever holds it and the minimiser
@@ -236,6 +260,10 @@ impl<'d> Run<'d> {
         if on.origin.rate.is_some() {
             return Err(Error::Mismatch { what: "a minimisation has no amplification by sampling: use everyone()" });
         }
+        problem.loss.validate()?;
+        if !problem.loss.smoothness.is_finite() {
+            return Err(Error::domain("smoothness", problem.loss.smoothness, "use a loss with a bounded second derivative"));
+        }
         if linear.is_some() && self.data.rows_per_unit > 1 {
             return Err(Error::unsupported(
                 "objective perturbation with several rows to a unit, whose gradients are not clipped together",
@@ -243,58 +271,72 @@ impl<'d> Run<'d> {
             ));
         }
         let dimension = self.data.dimension * problem.loss.outputs;
+        let gradient_bound = problem.loss.lipschitz * self.data.row_norm * self.data.rows_per_unit as f64;
         let mut term = vec![0.0; dimension];
         let mut linear_bound = 0.0;
         if let Some(l) = linear {
             let deviation = l.noise_multiplier * problem.loss.lipschitz * self.data.row_norm;
             let unit = deviation * 0.5f64.powi(LINEAR_BITS as i32);
+            if !unit.is_normal() || unit < 0.0 {
+                return Err(Error::domain("noise_multiplier", l.noise_multiplier, "give a positive number far from underflow"));
+            }
+            let event = l.event(problem.loss, self.data.row_norm, problem.ridge, self.data.dimension);
+            self.record.admit(&self.planned, event, 1)?;
             let mut rng = self.entropy.rng(Stream::Noise)?;
             let mut integers = vec![0i64; dimension];
             super::sampler::Sampler::new(super::sampler::Shape::Gaussian, LINEAR_BITS).fill(&mut rng, &mut integers);
             term.iter_mut().zip(&integers).for_each(|(t, z)| *t = *z as f64 * unit);
             // Exceeded with a probability below e^-800.
             linear_bound = deviation * ((dimension as f64).sqrt() + 40.0);
-            self.record.push(Event::ObjectivePerturbation(ObjectiveFacts {
-                noise_multiplier: l.noise_multiplier,
-                replace_factor: 2.0,
-                degrees: l.degrees,
-                log_determinant: l.log_determinant,
-                output_noise_multiplier: f64::INFINITY,
-                grid_sigma: 1 << LINEAR_BITS,
-                dimension: dimension as u64,
-            }));
         }
         let objective =
             Objective { data: self.data, chosen: on.chosen.as_deref(), engine: self.engine, problem, linear: term, linear_bound };
-        objective.solve().map(Sensitive)
+        let value = objective.solve()?;
+        // Two certified points are each within tolerance/ridge of the minimiser. With the linear term the minimiser itself is what
+        // the objective perturbation released; without it one unit moves the minimiser by its gradient bound over the ridge.
+        let slack = 2.0 * problem.tolerance / problem.ridge;
+        let moved = if linear.is_some() { 0.0 } else { gradient_bound / problem.ridge };
+        let claim = Theorem {
+            reason: "strong convexity by the ridge: distance <= gradient difference / ridge, twice the tolerance for the solver",
+            zero_out: moved + slack,
+            replace_one: 2.0 * moved + slack,
+        };
+        Ok(Sensitive { value, run: self.id, part: on.origin.part, claim: Some(claim) })
     }
 
-    /// Puts a whole vector on the grid of `Gaussian::for_output`, on the word of a theorem.
-    pub fn bounded<'id>(
-        &mut self,
-        noise: &Noise<'id, L2>,
-        value: Sensitive<Vec<f64>>,
-        theorem: &Theorem,
-    ) -> Result<Bounded<'id, L2>> {
+    /// Takes a theorem's word for how far apart neighbours' vectors are. Every use is a proof obligation: search for this name.
+    pub fn claim_by_theorem(&self, value: Sensitive<Vec<f64>>, theorem: Theorem) -> Sensitive<Vec<f64>> {
+        Sensitive { claim: Some(theorem), ..value }
+    }
+
+    /// Puts a whole vector on the grid of `Gaussian::for_output`, on the word of the theorem that it carries.
+    pub fn bounded<'id>(&mut self, noise: &Noise<'id, L2>, value: Sensitive<Vec<f64>>) -> Result<Bounded<'id, L2>> {
         let grid = noise.grid;
-        let rounding = super::norm::root_up(value.0.len() as u128) as f64;
-        let needs = |distance: f64| (distance / grid.unit).ceil() + rounding;
-        let fits =
-            needs(theorem.zero_out) <= grid.reach.zero_out as f64 && needs(theorem.replace_one) <= grid.reach.replace_one as f64;
-        if !fits || noise.run != self.id {
+        let dimension = noise.values.len();
+        let Some(theorem) = value.claim else {
+            return Err(Error::Mismatch { what: "no theorem bounds this vector: use claim_by_theorem" });
+        };
+        if noise.run != self.id || value.run != self.id || grid.kind != (GridKind::Output { dimension }) {
+            return Err(Error::Mismatch {
+                what: "a whole vector needs noise of this run from Gaussian::for_output of its length",
+            });
+        }
+        let rounding = super::norm::root_up(dimension as u128) as f64;
+        let fits = |distance: f64, reach: u64| (distance / grid.unit).ceil() + rounding <= reach as f64;
+        if !(fits(theorem.zero_out, grid.reach.zero_out) && fits(theorem.replace_one, grid.reach.replace_one)) {
             return Err(Error::Mismatch { what: "the theorem needs a larger reach than the noise was drawn for" });
         }
-        self.batches += 1;
-        let origin = Origin { batch: self.batches, rate: None };
-        let per_unit = 1.0 / grid.unit;
-        // Finite by the certificate; a cast saturates, which only shrinks distances.
-        let values = value.0.iter().map(|v| (v * per_unit).round() as i64).collect();
-        Ok(Bounded { values, grid, origin, run: self.id, brand: PhantomData })
+        // Cut at the magnitude: a projection, so distances do not grow, and the grid resolves every double that is left.
+        let mut values: Vec<i64> =
+            value.value.iter().map(|v| (v.clamp(-grid.clip, grid.clip) / grid.unit).round() as i64).collect();
+        values.resize(dimension, 0);
+        Ok(self.whole(values, grid))
     }
 
     /// Joint privacy: what each unit computes for itself from a released message. It never becomes `Released`.
     pub fn local<M, T>(&self, message: &Released<M>, compute: fn(&M, Unit<'_>) -> T) -> Local<Vec<T>> {
-        Local((0..self.data.slots()).map(|slot| compute(&message.value, self.data.unit(slot))).collect())
+        let value = (0..self.data.slots()).map(|slot| compute(&message.value, self.data.unit(slot))).collect();
+        Local { value, data: self.data.id }
     }
 
     /// Ends the run. Nothing is released unless executed fits in planned; a simulation is marked as not private.
@@ -304,9 +346,9 @@ impl<'d> Run<'d> {
         let event = if self.entropy.is_simulated() {
             Event::NotPrivate { why: "simulated: the noise came from a seed".into() }
         } else {
-            self.record.event()
+            self.planned.clone()
         };
-        Ok(Released { value: out, event })
+        Ok(Released { value: out, event, executed: self.record.event(), by_slot: self.by_slot })
     }
 }
 

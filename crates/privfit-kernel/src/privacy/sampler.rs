@@ -8,7 +8,7 @@
 //! not decide, to any precision (`exact.rs`). One cell stands for everything beyond the last column, with blocks of halving
 //! probability. Every comparison is exact, so the law is exact; a table entry that is off costs speed, never exactness.
 //!
-//! The law is cut at 2^62, beyond 2^22 scales for m = 40: a mass below e^-(2^21).
+//! The law is cut at 2^62, which is 2^22 scales for m = 40: a mass below e^-(2^21).
 
 use super::exact;
 use super::rng::Words;
@@ -157,7 +157,7 @@ impl Sampler {
         if cell & REJECT != 0 {
             return None;
         }
-        let (x, step, factor) = if cell & TAIL != 0 {
+        let (x, step, power) = if cell & TAIL != 0 {
             let mut block = 0u32;
             loop {
                 let word = words.word();
@@ -170,39 +170,41 @@ impl Sampler {
             let place = if shift == 0 { 0 } else { words.word() >> (64 - shift) };
             let start = self.shape.columns() << self.m;
             let x = u64::from(block).checked_shl(shift).filter(|b| b >> shift == u64::from(block))?.checked_add(start + place)?;
-            if x >> 62 != 0 || block > 90 {
+            if x >> 62 != 0 {
                 return None;
             }
             // The cell holds 2^column / steps of area; block b has a share 2^-(b+1) of it, spread over 2^shift integers.
-            (x, 0, u128::from(self.table.steps) << (block + 1 + shift - self.column))
+            (x, 0, block + 1 + shift - self.column)
         } else {
             let x = (u64::from(cell & 0xfff) << self.column) + position;
-            (x, u64::from(cell >> 12 & 0xfff), u128::from(self.table.steps))
+            (x, u64::from(cell >> 12 & 0xfff), 0)
         };
-        self.accept(x, step, factor, words).then_some(x)
+        self.accept(x, step, self.table.steps, power, words).then_some(x)
     }
 
-    /// Accepts with step + u < factor e^-z(x).
-    fn accept(&self, x: u64, step: u64, factor: u128, words: &mut impl Words) -> bool {
+    /// Accepts with step + u / 2^power < factor e^-z(x).
+    fn accept(&self, x: u64, step: u64, factor: u64, power: u32, words: &mut impl Words) -> bool {
         const MARGIN: f64 = 1.0 / (1u64 << 40) as f64;
         let word = words.word();
         let curve = factor as f64 * self.shape.height(x as f64 * 0.5f64.powi(self.m as i32));
-        let at = step as f64 + word as f64 * 0.5f64.powi(64);
-        if at + 0.5f64.powi(63) < curve * (1.0 - MARGIN) {
+        // Doubles reach down to 2^-1022; what lies beyond is left to the exact comparison.
+        let ulp = 0.5f64.powi(64 + power.min(1000) as i32);
+        let at = step as f64 + word as f64 * ulp;
+        if power <= 900 && at + 2.0 * ulp < curve * (1.0 - MARGIN) {
             return true;
         }
-        if at > curve * (1.0 + MARGIN) {
+        if power <= 900 && at > curve * (1.0 + MARGIN) {
             return false;
         }
         let (value, shift) = self.shape.exponent(x, self.m);
-        exact::below_exp(step, word, factor, value, shift, words)
+        exact::below_exp(step, word, power, factor, value, shift, words)
     }
 }
 
 /// Exact Bernoulli(e^-(gap / 2^m)).
 #[cfg(test)]
 pub(crate) fn bernoulli_exp(gap: u64, m: u32, words: &mut impl Words) -> bool {
-    Sampler { shape: Shape::Laplace, m, column: 0, table: Shape::Laplace.table(0) }.accept(gap, 0, 1, words)
+    Sampler { shape: Shape::Laplace, m, column: 0, table: Shape::Laplace.table(0) }.accept(gap, 0, 1, 0, words)
 }
 
 #[cfg(test)]

@@ -229,7 +229,7 @@ fn ties_are_decided_exactly() {
         if last == word(known) {
             continue;
         }
-        let decided = sampler.accept(x, step, u128::from(sampler.table.steps), &mut Script(script.iter()));
+        let decided = sampler.accept(x, step, sampler.table.steps, 0, &mut Script(script.iter()));
         assert_eq!(decided, expected, "{shape:?} m {m} x {x} step {step}");
         checked += 1;
         accepted += usize::from(decided);

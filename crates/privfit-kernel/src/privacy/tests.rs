@@ -27,6 +27,8 @@ pub(crate) const LOGISTIC: Loss = Loss {
             *o = -y / (1.0 + (s * y).exp());
         }
     },
+    labels: (-1.0, 1.0),
+    rank: 1,
     lipschitz: 1.0,
     smoothness: 0.25,
 };
@@ -53,6 +55,8 @@ const SOFTMAX: Loss = Loss {
             }
         }
     },
+    labels: (0.0, 2.0),
+    rank: 2,
     lipschitz: std::f64::consts::SQRT_2,
     smoothness: 0.5,
 };
@@ -66,7 +70,7 @@ fn identity(dimension: usize) -> Contribution {
     }
 }
 
-fn shape(dimension: usize, sparse: bool, rows_per_unit: usize) -> RowShape {
+fn shape(dimension: usize, sparse: bool, rows_per_unit: Option<usize>) -> RowShape {
     RowShape { dimension, row_norm: 1.0, sparse, rows_per_unit }
 }
 
@@ -74,7 +78,7 @@ fn shape(dimension: usize, sparse: bool, rows_per_unit: usize) -> RowShape {
 fn dataset(n: usize, d: usize, sparse: bool, change: Option<(usize, Option<Vec<f32>>)>) -> Dataset {
     let entropy = Entropy::simulated(0);
     let mut rng = Entropy::simulated(42).rng(Stream::Initialisation).unwrap();
-    let mut b = DatasetBuilder::new(&entropy, shape(d, sparse, 1)).unwrap();
+    let mut b = DatasetBuilder::new(&entropy, shape(d, sparse, None)).unwrap();
     for i in 0..n {
         let row: Vec<f32> = (0..d).map(|_| (rng.uniform() * 2.0 - 1.0) as f32).collect();
         let label = if rng.uniform() < 0.5 { -1.0 } else { 1.0 };
@@ -118,7 +122,7 @@ fn sums_do_not_depend_on_threads_or_order() {
     }
     assert_eq!(one, integers(&sparse, 2, &g, 9, |b, n| b.sum(n, &identity(9))).0, "sparse and dense rows agree");
     let entropy = Entropy::simulated(0);
-    let mut back = DatasetBuilder::new(&entropy, shape(9, false, 1)).unwrap();
+    let mut back = DatasetBuilder::new(&entropy, shape(9, false, None)).unwrap();
     for slot in (0..50_000).rev() {
         let mut row = vec![0f32; 9];
         data.unit(slot).each(0, |i, x| row[i] = x as f32);
@@ -127,13 +131,13 @@ fn sums_do_not_depend_on_threads_or_order() {
     // Decoding and encoding again may move a cell by one grid unit, so compare the data with its own reversal.
     let back = back.build();
     let entropy = Entropy::simulated(0);
-    let mut forth = DatasetBuilder::new(&entropy, shape(9, false, 1)).unwrap();
+    let mut forth = DatasetBuilder::new(&entropy, shape(9, false, None)).unwrap();
     for slot in (0..50_000).rev() {
         let mut row = vec![0f32; 9];
         back.unit(slot).each(0, |i, x| row[i] = x as f32);
         forth.row(&row, back.unit(slot).label(0));
     }
-    let mut again = DatasetBuilder::new(&entropy, shape(9, false, 1)).unwrap();
+    let mut again = DatasetBuilder::new(&entropy, shape(9, false, None)).unwrap();
     for slot in 0..50_000 {
         let mut row = vec![0f32; 9];
         back.unit(slot).each(0, |i, x| row[i] = x as f32);
@@ -208,7 +212,7 @@ fn neighbours_move_sums_by_at_most_the_reach() {
 fn released_numbers_lie_on_the_grid() {
     let entropy = Entropy::system().unwrap();
     for x in [0.0f32, 1.0, 2f32.powi(-30), 2f32.powi(20), 0.37] {
-        let mut b = DatasetBuilder::new(&entropy, shape(1, false, 1)).unwrap();
+        let mut b = DatasetBuilder::new(&entropy, shape(1, false, None)).unwrap();
         b.row(&[x], 1.0);
         let data = b.build();
         let engine = Threads::new(1);
@@ -237,7 +241,7 @@ fn released_numbers_lie_on_the_grid() {
 fn wrapping_is_exact() {
     let entropy = Entropy::simulated(0);
     let n = 3000usize;
-    let mut b = DatasetBuilder::new(&entropy, shape(1, false, 1)).unwrap();
+    let mut b = DatasetBuilder::new(&entropy, shape(1, false, None)).unwrap();
     (0..n).for_each(|_| b.row(&[1.0], 1.0));
     let data = b.build();
     // Head-room asked for one row only: bound near 2^53, so 3000 rows exceed 2^63.
@@ -265,7 +269,7 @@ fn wrapping_is_exact() {
 fn orders_that_break_float_sums_do_not_matter() {
     let entropy = Entropy::simulated(0);
     let build = |rows: &[f32]| {
-        let mut b = DatasetBuilder::new(&entropy, RowShape { row_norm: 2f64.powi(53), ..shape(1, false, 1) }).unwrap();
+        let mut b = DatasetBuilder::new(&entropy, RowShape { row_norm: 2f64.powi(53), ..shape(1, false, None) }).unwrap();
         rows.iter().for_each(|x| b.row(&[*x], 1.0));
         b.build()
     };
@@ -335,13 +339,21 @@ fn a_run_refuses_what_was_not_planned() {
             }
             Ok(())
         })
-        .unwrap();
     };
-    for (times, fits) in [(1, false), (2, true), (3, false)] {
+    for (times, released, fits) in [(1, true, false), (2, true, true), (3, false, true)] {
         let mut run = Run::begin(&data, &engine, &entropy, &mechanism.event(4).repeated(2)).unwrap();
-        release(&mut run, times);
+        assert_eq!(release(&mut run, times).is_ok(), released, "{times}: a third is refused before it leaves");
         assert_eq!(run.close(()).is_ok(), fits, "{times}");
     }
+    // Less noise than planned never leaves.
+    let weak = Gaussian::new(1.0, 0.001, 100).unwrap();
+    let mut run = Run::begin(&data, &engine, &entropy, &mechanism.event(4)).unwrap();
+    let leak = run.at(&weak, |run, scale| {
+        let noise = run.draw(&scale, 4)?;
+        let sum = run.everyone()?.sum(&noise, &identity(4))?;
+        run.release(noise, &sum)
+    });
+    assert!(matches!(leak, Err(Error::Unplanned { .. })));
     // One sampled batch, two releases: the second would reveal who is in the sample.
     let rate = Rate::new(0.5).unwrap();
     let mut run = Run::begin(&data, &engine, &entropy, &planned_step(&mechanism, 4, Some(rate)).repeated(2)).unwrap();
@@ -432,7 +444,7 @@ fn noise_comes_before_the_value() {
     run.at(&mechanism, |run, scale| {
         let (one, two) = (run.draw(&scale, 2)?, run.draw(&scale, 2)?);
         let expected: Vec<i64> = one.values.clone();
-        let value = run.everyone()?.sum(&one, &identity(2))?;
+        let value = run.everyone()?.gradient_sum(&one, &[0.1, 0.2], &LOGISTIC)?;
         let unit = value.grid.unit;
         let plain = value.values.clone();
         let out = run.release(one, &value)?;
@@ -450,7 +462,7 @@ fn noise_comes_before_the_value() {
 fn units_of_several_rows_are_clipped_as_one() {
     let entropy = Entropy::simulated(0);
     let build = |rows: usize| {
-        let mut b = DatasetBuilder::new(&entropy, shape(2, false, 5)).unwrap();
+        let mut b = DatasetBuilder::new(&entropy, shape(2, false, Some(5))).unwrap();
         for unit in 0..20 {
             for _ in 0..(if unit == 7 { rows } else { 1 }) {
                 b.row(&[0.9, 0.1], 1.0);
@@ -471,7 +483,7 @@ fn units_of_several_rows_are_clipped_as_one() {
     let mut run = Run::begin(&data, &engine, &entropy, &Event::NotPrivate { why: "test".into() }).unwrap();
     let batch = run.everyone().unwrap();
     let problem = Problem { loss: &LOGISTIC, ridge: 1.0, tolerance: 1e-3 };
-    let linear = LinearTerm { noise_multiplier: 1.0, degrees: 1, log_determinant: 0.25f64.ln_1p() };
+    let linear = LinearTerm { noise_multiplier: 1.0 };
     assert!(run.minimize(&batch, problem, Some(linear)).is_err());
 }
 
@@ -525,7 +537,7 @@ fn blocks_move_by_at_most_the_reach() {
 #[test]
 fn selection_then_values_on_the_selected() {
     let entropy = Entropy::system().unwrap();
-    let mut b = DatasetBuilder::new(&entropy, shape(50, true, 1)).unwrap();
+    let mut b = DatasetBuilder::new(&entropy, shape(50, true, None)).unwrap();
     for i in 0..3000u32 {
         b.sparse_row(vec![(7, 0.6), (23, -0.5), (i % 50, 0.1)], 1.0);
     }
@@ -562,6 +574,89 @@ fn selection_then_values_on_the_selected() {
     assert!(run.close(support).is_ok());
 }
 
+/// A reach holds for the kind of value that its mechanism was made for, and for no other.
+#[test]
+fn grids_are_not_interchangeable() {
+    let data = dataset(100, 4, false, None);
+    let (engine, entropy) = (Threads::new(1), Entropy::simulated(1));
+    let sum_refused = |m: &Gaussian| {
+        let mut run = Run::begin(&data, &engine, &entropy, &m.event(4)).unwrap();
+        run.at(m, |run, scale| {
+            let noise = run.draw(&scale, 4)?;
+            run.everyone()?.sum(&noise, &identity(4)).map(|_| ())
+        })
+        .is_err()
+    };
+    // Each of these has a replace-one reach that clipped sums would exceed.
+    for m in [
+        Gaussian::for_output(1.0, 1.0, 10.0, 1.0, 4).unwrap(),
+        Gaussian::for_votes(1.0).unwrap(),
+        Gaussian::for_gradients(1.0, 1.0).unwrap(),
+        Gaussian::for_selected(&Exponential::new(1.0, 1.0, 10).unwrap(), 4, 1.0).unwrap(),
+    ] {
+        assert!(sum_refused(&m));
+    }
+    assert!(!sum_refused(&Gaussian::new(1.0, 1.0, 100).unwrap()));
+    // A spherical bound for one coordinate does not serve four.
+    let narrow = Laplace::spherical(1.0, 1.0, 100, 1).unwrap();
+    let mut run = Run::begin(&data, &engine, &entropy, &narrow.event(4)).unwrap();
+    let refused = run.at(&narrow, |run, scale| {
+        let noise = run.draw(&scale, 4)?;
+        run.everyone()?.sum(&noise, &identity(4)).map(|_| ())
+    });
+    assert!(refused.is_err());
+    // Scores that could wrap are refused: a comparison is not post-processing of added noise.
+    let scores = Exponential::new(1.0, 0.5f64.powi(20), 1).unwrap();
+    let mut run = Run::begin(&data, &engine, &entropy, &Exponential::event(&scores)).unwrap();
+    let refused = run.at(&scores, |run, scale| {
+        let clocks = run.draw(&scale, 4)?;
+        run.everyone()?.sum(&clocks, &identity(4)).map(|_| ())
+    });
+    assert!(refused.is_err());
+}
+
+/// Records that make a contribution panic, or have a label that the loss does not know, contribute nothing; nobody hears of it.
+#[test]
+fn panics_and_foreign_labels_are_contained() {
+    let entropy = Entropy::simulated(0);
+    let build = |label: f32| {
+        let mut b = DatasetBuilder::new(&entropy, shape(2, false, None)).unwrap();
+        for i in 0..200 {
+            b.row(&[0.6, 0.1], if i == 77 { label } else { 1.0 });
+        }
+        b.build()
+    };
+    let touchy = Contribution {
+        name: "touchy",
+        dimension: 2,
+        parameters: vec![],
+        add: |_, unit, _, out| {
+            unit.each(0, |i, x| out.add(i, x));
+            assert!(unit.label(0) < 5.0);
+        },
+    };
+    let m = Gaussian::new(1.0, 1.0, 200).unwrap();
+    let sum = |data: &Dataset| integers(data, 2, &m, 2, |b, n| b.sum(n, &touchy));
+    let (calm, panicked) = (sum(&build(1.0)), sum(&build(9.0)));
+    let gap: Vec<i64> = calm.0.iter().zip(&panicked.0).map(|(a, b)| a - b).collect();
+    assert!(L2::within(&gap, calm.1.zero_out) && gap[0] > 0, "{gap:?}");
+    let g = Gaussian::for_gradients(1.0, 1.0).unwrap();
+    let gradient = |data: &Dataset| integers(data, 1, &g, 2, |b, n| b.gradient_sum(n, &[0.0, 0.0], &LOGISTIC));
+    let (known, foreign) = (gradient(&build(1.0)), gradient(&build(1e30)));
+    let gap: Vec<i64> = known.0.iter().zip(&foreign.0).map(|(a, b)| a - b).collect();
+    assert!(L2::within(&gap, known.1.zero_out) && gap[0] != 0);
+    // Inside of an objective nothing is clipped afterwards, so slopes are bounded as they are made.
+    let solve = |data: &Dataset| {
+        let (engine, entropy) = (Threads::new(1), Entropy::simulated(1));
+        let mut run = Run::begin(data, &engine, &entropy, &Event::Compose(vec![])).unwrap();
+        let batch = run.everyone().unwrap();
+        run.minimize(&batch, Problem { loss: &LOGISTIC, ridge: 1.0, tolerance: 1e-4 }, None).unwrap().value
+    };
+    let (a, b) = (solve(&build(1.0)), solve(&build(1e30)));
+    let distance = ((a[0] - b[0]).powi(2) + (a[1] - b[1]).powi(2)).sqrt();
+    assert!(distance <= 1.0 + 2e-4, "{distance}");
+}
+
 #[test]
 fn votes_of_parts_and_local_answers() {
     let entropy = Entropy::system().unwrap();
@@ -575,7 +670,17 @@ fn votes_of_parts_and_local_answers() {
     let learner: Learner<f64> = Learner { name: "size", parameters: vec![], train: |_, units| units.count() as f64 };
     let parts = run.parts(40).unwrap();
     let models: Vec<Sensitive<f64>> = parts.iter().map(|p| p.train(&learner)).collect();
-    assert!((models.iter().map(|m| m.0).sum::<f64>() - 2000.0).abs() < 0.5, "parts are disjoint and complete");
+    assert!((models.iter().map(|m| m.value).sum::<f64>() - 2000.0).abs() < 0.5, "parts are disjoint and complete");
+    // Models on all records, or two on one part, would let one unit move many votes.
+    let everyone = run.everyone().unwrap();
+    let doubled: Vec<Sensitive<f64>> = parts.iter().chain(&parts[..1]).map(|p| p.train(&learner)).collect();
+    for wrong in [vec![everyone.train(&learner), everyone.train(&learner)], doubled] {
+        let refused = run.at(&mechanism, |run, scale| {
+            let noise = run.draw(&scale, 2)?;
+            run.votes(&noise, &wrong, |_, _| 1, &[0.0]).map(|_| ())
+        });
+        assert!(refused.is_err());
+    }
     let out = run
         .at(&mechanism, |run, scale| {
             let noise = run.draw(&scale, 2)?;
@@ -587,7 +692,8 @@ fn votes_of_parts_and_local_answers() {
     let released = run.close(out).unwrap();
     let again = Run::begin(&data, &engine, &entropy, &Event::Compose(vec![])).unwrap();
     let mut answers = 0;
-    again.local(&released, |message, unit| message[1] * f64::from(unit.label(0))).deliver(|_, _| answers += 1);
+    let local = again.local(&released, |message, unit| message[1] * f64::from(unit.label(0)));
+    data.deliver(local, |_, _| answers += 1).unwrap();
     assert_eq!(answers, 2000);
 }
 
@@ -600,7 +706,7 @@ fn minimiser_is_certified_and_the_same_on_every_engine() {
         let engine = Threads::new(threads);
         let mut run = Run::begin(&data, &engine, &entropy, &Event::NotPrivate { why: "test".into() }).unwrap();
         let batch = run.everyone().unwrap();
-        run.minimize(&batch, problem, None).unwrap().0
+        run.minimize(&batch, problem, None).unwrap().value
     };
     let theta = solve(1);
     assert_eq!(theta, solve(2));
@@ -646,43 +752,40 @@ fn objective_perturbation_ends_with_output_noise() {
     let data = dataset(3000, 4, false, None);
     let (engine, entropy) = (Threads::new(1), Entropy::system().unwrap());
     let (ridge, tolerance) = (5.0, 1e-3);
-    let linear = LinearTerm { noise_multiplier: 5.0, degrees: 1, log_determinant: (0.25f64 / ridge).ln_1p() };
+    let linear = LinearTerm { noise_multiplier: 5.0 };
     let distance = 2.0 * tolerance / ridge;
-    let output = Gaussian::for_output(distance, distance, 50.0, 4).unwrap();
-    let facts = crate::account::Objective {
-        noise_multiplier: 5.0,
-        replace_factor: 2.0,
-        degrees: 1,
-        log_determinant: linear.log_determinant,
-        output_noise_multiplier: f64::INFINITY,
-        grid_sigma: 1 << 40,
-        dimension: 4,
-    };
-    let planned = Event::Compose(vec![Event::ObjectivePerturbation(facts), output.event(4)]);
+    let output = Gaussian::for_output(distance, distance, 100.0, 50.0, 4).unwrap();
+    let objective = linear.event(&LOGISTIC, 1.0, ridge, 4);
+    let planned = Event::Compose(vec![objective.clone(), output.event(4)]);
     let mut run = Run::begin(&data, &engine, &entropy, &planned).unwrap();
     let batch = run.everyone().unwrap();
-    let theorem =
-        Theorem { reason: "two certified gradients, ridge strong convexity", zero_out: distance, replace_one: distance };
     let theta = run
         .at(&output, |run, scale| {
             let noise = run.draw(&scale, 4)?;
             let minimum = run.minimize(&batch, Problem { loss: &LOGISTIC, ridge, tolerance }, Some(linear))?;
-            let value = run.bounded(&noise, minimum, &theorem)?;
+            let value = run.bounded(&noise, minimum)?;
             run.release(noise, &value)
         })
         .unwrap();
     let released = run.close(theta).unwrap();
     let joint = released.epsilon(Adjacency::ZeroOut, 1e-6).unwrap().bound;
-    let alone = crate::account::epsilon(&Event::ObjectivePerturbation(facts), Adjacency::ZeroOut, 1e-6).unwrap().bound;
+    let alone = crate::account::epsilon(&objective, Adjacency::ZeroOut, 1e-6).unwrap().bound;
     assert!(joint.upper >= alone.upper * 0.999 && joint.upper < alone.upper * 1.1, "{joint:?} {alone:?}");
-    // A theorem that claims a larger distance than the noise covers is refused.
-    let mut run = Run::begin(&data, &engine, &entropy, &planned).unwrap();
-    let wide = Theorem { zero_out: 2.0 * distance, ..theorem };
-    let refused = run.at(&output, |run, scale| {
-        let noise = run.draw(&scale, 4)?;
-        run.bounded(&noise, Sensitive(vec![0.0; 4]), &wide).map(|_| ())
-    });
-    assert!(refused.is_err());
+    // A theorem that claims a larger distance than the noise covers is refused; so is a vector without one.
+    for claim in [Some(2.0 * distance), None] {
+        let mut run = Run::begin(&data, &engine, &entropy, &output.event(4)).unwrap();
+        let refused = run.at(&output, |run, scale| {
+            let noise = run.draw(&scale, 4)?;
+            let claim = claim.map(|d| Theorem { reason: "test", zero_out: d, replace_one: d });
+            let value = Sensitive { value: vec![0.0; 4], run: noise.run, part: None, claim };
+            run.bounded(&noise, value).map(|_| ())
+        });
+        assert!(refused.is_err());
+    }
+    // Objective perturbation that was not planned is refused before it is solved.
+    let mut run = Run::begin(&data, &engine, &entropy, &output.event(4)).unwrap();
+    let batch = run.everyone().unwrap();
+    assert!(run.minimize(&batch, Problem { loss: &LOGISTIC, ridge, tolerance }, Some(linear)).is_err());
 }
 
 /// The event carries the ratio of integers that was really used, and the accountant never sees less noise than was asked for.

@@ -1,14 +1,32 @@
 //! Values on their way out. What is computed from rows has no Debug, Clone, Display, comparison or accessor; it leaves through
 //! a mechanism that records its cost.
 
-use super::mechanism::Grid;
+use super::mechanism::{Grid, GridKind};
 use super::norm::{L2, LInf, Norm};
 use crate::account::{Adjacency, Answer, Event};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use std::marker::PhantomData;
 
-/// Something computed from rows.
-pub struct Sensitive<T>(pub(crate) T);
+/// Something computed from rows, with where it came from.
+pub struct Sensitive<T> {
+    pub(crate) value: T,
+    pub(crate) run: u64,
+    /// Partition and part that it was trained on.
+    pub(crate) part: Option<(u64, u32)>,
+    /// What bounds its distance to a neighbour's.
+    pub(crate) claim: Option<Theorem>,
+}
+
+/// A claim that neighbours' vectors are close, with its reason: sensitivity from a theorem instead of from clipping.
+#[derive(Clone, Debug)]
+pub struct Theorem {
+    /// Which theorem, with its constants.
+    pub reason: &'static str,
+    /// Distance in L2 when one unit becomes null.
+    pub zero_out: f64,
+    /// Distance in L2 when one unit becomes another.
+    pub replace_one: f64,
+}
 
 pub(crate) type Brand<'id, N> = PhantomData<(fn(&'id ()) -> &'id (), N)>;
 
@@ -17,6 +35,10 @@ pub(crate) type Brand<'id, N> = PhantomData<(fn(&'id ()) -> &'id (), N)>;
 pub(crate) struct Origin {
     pub(crate) batch: u64,
     pub(crate) rate: Option<f64>,
+    /// Partition and part, for batches that are parts.
+    pub(crate) part: Option<(u64, u32)>,
+    /// The value depends on slot numbers, so that nothing is known under add-remove.
+    pub(crate) by_slot: bool,
 }
 
 /// An integer vector that one unit moves by at most a known reach in the norm N.
@@ -44,10 +66,12 @@ impl Support {
 impl<'id> Bounded<'id, LInf> {
     /// The chosen coordinates only, for noise in L2 (`Gaussian::for_selected` has the reach of so many).
     pub fn restrict<'to>(&self, support: &Support, to: &super::mechanism::Scale<'to, L2>) -> Result<Bounded<'to, L2>> {
-        let wide = super::norm::root_up(u128::from(self.grid.reach.zero_out).pow(2) * support.indices.len() as u128);
-        let fits = to.grid.unit == self.grid.unit && to.run == self.run && to.grid.reach.zero_out >= wide;
+        let fits = to.grid.kind == GridKind::Selected { count: support.indices.len(), from: self.grid.bits }
+            && to.grid.unit == self.grid.unit
+            && to.grid.bound == self.grid.bound
+            && to.run == self.run;
         if !fits {
-            return Err(crate::Error::Mismatch { what: "a restricted value needs a scale made by Gaussian::for_selected" });
+            return Err(Error::Mismatch { what: "a restricted value needs a scale made by Gaussian::for_selected" });
         }
         let values = support.indices.iter().map(|&i| self.values[i]).collect();
         Ok(Bounded { values, grid: to.grid, origin: self.origin, run: self.run, brand: PhantomData })
@@ -67,6 +91,8 @@ pub struct Noise<'id, N: Norm> {
 pub struct Released<T> {
     pub(crate) value: T,
     pub(crate) event: Event,
+    pub(crate) executed: Event,
+    pub(crate) by_slot: bool,
 }
 
 impl<T> Released<T> {
@@ -75,13 +101,24 @@ impl<T> Released<T> {
         &self.value
     }
 
-    /// What was executed.
+    /// What is charged: the plan. A run that stopped early for reasons found in its outputs has still cost the whole plan.
     pub fn event(&self) -> &Event {
         &self.event
     }
 
+    /// What was executed; it fits in what is charged.
+    pub fn executed(&self) -> &Event {
+        &self.executed
+    }
+
     /// Epsilon at a delta, by the tightest accountant.
     pub fn epsilon(&self, adjacency: Adjacency, delta: f64) -> Result<Answer> {
+        if self.by_slot && adjacency == Adjacency::AddRemove {
+            return Err(Error::unsupported(
+                "a sum of blocks under add-remove (one record more moves every block)",
+                "use zero-out or replace-one",
+            ));
+        }
         crate::account::epsilon(&self.event, adjacency, delta)
     }
 
@@ -92,12 +129,8 @@ impl<T> Released<T> {
 }
 
 /// What one unit computes for itself from a released message and its own rows (joint privacy). It goes back to that unit and
-/// never becomes `Released`.
-pub struct Local<T>(pub(crate) T);
-
-impl<T> Local<Vec<T>> {
-    /// Hands each unit's own answer to its own recipient. The slot is public, the answer is that unit's business.
-    pub fn deliver(self, mut to: impl FnMut(usize, T)) {
-        self.0.into_iter().enumerate().for_each(|(slot, answer)| to(slot, answer));
-    }
+/// never becomes `Released`; only the owner of the records can deliver it (`Dataset::deliver`).
+pub struct Local<T> {
+    pub(crate) value: T,
+    pub(crate) data: u64,
 }

@@ -15,11 +15,12 @@ pub struct Target {
 }
 
 impl Target {
-    fn met_by(&self, event: &Event, adjacency: Adjacency) -> Result<bool> {
+    /// How far an event is from the target, in logarithms: at most 0 if it is met.
+    fn excess(&self, event: &Event, adjacency: Adjacency) -> Result<f64> {
         if self.delta == 0.0 {
-            return Ok(epsilon(event, adjacency, 0.0)?.bound.upper <= self.epsilon);
+            return Ok((epsilon(event, adjacency, 0.0)?.bound.upper / self.epsilon).ln());
         }
-        Ok(delta(event, adjacency, self.epsilon)?.bound.upper <= self.delta)
+        Ok((delta(event, adjacency, self.epsilon)?.bound.upper.max(1e-300) / self.delta).ln())
     }
 }
 
@@ -29,48 +30,65 @@ impl Target {
 pub fn calibrate(target: Target, event_of: impl Fn(f64) -> Event, adjacency: Adjacency) -> Result<Bound> {
     check_epsilon(target.epsilon)?;
     check_delta(target.delta, true)?;
-    let meets = |x: f64| target.met_by(&event_of(x), adjacency);
-    let (mut low, mut high) = (0.5, 1.0);
-    if meets(high)? {
-        while meets(low)? {
-            high = low;
-            low *= 0.5;
-            if low < 1e-9 {
-                break;
-            }
-        }
-    } else {
-        low = high;
+    let excess = |x: f64| target.excess(&event_of(x), adjacency);
+    let (mut low, mut high) = (1.0, 1.0);
+    let mut at_high = excess(high)?;
+    let mut at_low = at_high;
+    while at_low <= 0.0 && low > 1e-9 {
+        (high, at_high) = (low, at_low);
+        low *= 0.5;
+        at_low = excess(low)?;
+    }
+    while at_high > 0.0 {
+        (low, at_low) = (high, at_high);
         high *= 2.0;
-        while !meets(high)? {
-            low = high;
-            high *= 2.0;
-            if high > 1e12 {
-                return Err(Error::domain(
-                    "target",
-                    format!("epsilon {} at delta {}", target.epsilon, target.delta),
-                    "no noise meets it: give a larger epsilon or delta, or fewer steps",
-                ));
-            }
+        at_high = excess(high)?;
+        if high > 1e12 {
+            return Err(Error::domain(
+                "target",
+                format!("epsilon {} at delta {}", target.epsilon, target.delta),
+                "no noise meets it: give a larger epsilon or delta, or fewer steps",
+            ));
         }
     }
-    // The bounds have a relative width; below a few 1e-8 there is nothing left to find.
-    while high - low > 1e-8 * high {
-        let middle = 0.5 * (low + high);
-        if meets(middle)? { high = middle } else { low = middle }
+    // False position in the logarithm, an end that stays twice counting half. Bounds with a gap of their own need no more digits
+    // than that.
+    let closed = target.delta == 0.0 || delta(&event_of(high), adjacency, target.epsilon)?.accountant == "gaussian";
+    let tolerance = if closed { 1e-9 } else { 1e-5 };
+    let mut side = 0;
+    for _ in 0..100 {
+        if high - low <= tolerance * high {
+            break;
+        }
+        let share = if at_low.is_finite() { (at_low / (at_low - at_high)).clamp(0.01, 0.99) } else { 0.5 };
+        let x = low + (high - low) * share;
+        let value = excess(x)?;
+        if value <= 0.0 {
+            (high, at_high) = (x, value);
+            if side == 1 {
+                at_low *= 0.5;
+            }
+            side = 1;
+        } else {
+            (low, at_low) = (x, value);
+            if side == -1 {
+                at_high *= 0.5;
+            }
+            side = -1;
+        }
     }
     // A certificate states epsilon at delta, so that reading must hold as well.
-    for _ in 0..60 {
+    for i in 0..60 {
         if epsilon(&event_of(high), adjacency, target.delta)?.bound.upper <= target.epsilon {
-            return Ok(Bound { lower: not_below(target, &event_of, adjacency, high)?, upper: high });
+            return Ok(Bound { lower: not_below(target, &event_of, adjacency, high, closed)?, upper: high });
         }
-        high *= 1.0 + 1e-5;
+        high *= 1.0 + 1e-5 * f64::from(1 << (i / 4).min(8));
     }
     Err(Error::unsupported("this target", "give a slightly larger epsilon"))
 }
 
 /// The largest parameter found that certainly misses the target, by the lower bounds.
-fn not_below(target: Target, event_of: &impl Fn(f64) -> Event, adjacency: Adjacency, answer: f64) -> Result<f64> {
+fn not_below(target: Target, event_of: &impl Fn(f64) -> Event, adjacency: Adjacency, answer: f64, closed: bool) -> Result<f64> {
     let misses = |x: f64| -> Result<bool> {
         let event = event_of(x);
         Ok(if target.delta == 0.0 {
@@ -80,7 +98,7 @@ fn not_below(target: Target, event_of: &impl Fn(f64) -> Event, adjacency: Adjace
         })
     };
     let mut low = 0.0;
-    let mut step = 1e-7;
+    let mut step = if closed { 1e-7 } else { 2e-4 };
     while step < 1.0 {
         if misses(answer * (1.0 - step))? {
             low = answer * (1.0 - step);

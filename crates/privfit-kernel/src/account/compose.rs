@@ -11,8 +11,8 @@ use std::cell::RefCell;
 
 /// What lies outside of the window, relative to the answer.
 const OUTSIDE: f64 = 1e-6;
-/// Largest transform: 2^22 doubles.
-const LARGEST: usize = 1 << 22;
+/// Largest transform, in doubles.
+const LARGEST: usize = 1 << 21;
 
 /// What is asked of a composition.
 #[derive(Clone, Copy)]
@@ -38,6 +38,8 @@ pub(super) struct Composed {
     log_scale: f64,
     /// Tilted probability outside of the window.
     outside: f64,
+    /// The window reaches down to the smallest loss there is.
+    whole: bool,
     /// P(S = infinity).
     infinite: f64,
     /// Relative float error of the masses.
@@ -128,6 +130,7 @@ pub(super) fn compose(parts: &[(Masses, u64)], tilt: &Tilt, width: f64) -> Optio
         error: f64::EPSILON * (steps + 1.0) * digits * spread,
         log_scale,
         outside,
+        whole: first as f64 <= parts.iter().map(|(m, c)| *c as f64 * m.index[0] as f64).sum::<f64>(),
         infinite: -log_keep.exp_m1(),
         // Masses sum to one up to rounding, per step.
         relative: 1e-9 + 1e-13 * steps,
@@ -151,69 +154,104 @@ impl Composed {
         self.width * (self.first + slot as i64) as f64
     }
 
-    /// Answers a question by the upper (pessimistic) or lower (optimistic) reading of the composed law.
-    pub(super) fn answer(&self, question: Question, upper: bool) -> f64 {
-        let n = self.mass.len();
-        let reference = self.loss(n / 2);
-        // All sums are in units of e^(log_scale - theta reference); float error and the mass outside count against us.
+    /// Answers a question by the upper (pessimistic) or lower (optimistic) reading of the composed law. What cannot be answered
+    /// is infinite (or delta 1) from above and 0 from below, never a number that rounding made up.
+    fn read(&self, question: Question, upper: bool) -> f64 {
         let sign = if upper { 1.0 } else { -1.0 };
-        let unit = (self.log_scale - self.theta * reference).exp() * (1.0 + sign * self.relative);
-        let outside = |e: f64| {
-            let at = if upper { self.loss(n - 1) } else { e };
-            sign * 2.0 * self.outside * (-self.theta * (at - reference)).exp()
+        let n = self.mass.len();
+        // Sums over the slots from i upwards, relative to slot i: a of the masses, b of the masses times e^-(loss - loss of i).
+        // Relative sums neither overflow nor underflow, however wide the window is.
+        let (fall, fall_more) = ((-self.theta * self.width).exp(), (-(self.theta + 1.0) * self.width).exp());
+        let add = |i: usize, a: f64, b: f64| {
+            let m = (self.mass[i] + sign * self.error).max(0.0);
+            (a * fall + m, b * fall_more + m)
         };
-        // delta(e) from sums over the losses above e: a of the masses, b of the masses times e^-(loss - reference).
-        let delta_at = |a: f64, b: f64, e: f64| unit * (a - (e - reference).exp() * b + outside(e)).max(0.0) + self.infinite;
-        let sum = |from: usize, to: usize, mut a: f64, mut b: f64| {
-            let l = self.loss(to - 1) - reference;
-            let (mut weight, mut weight_more) = ((-self.theta * l).exp(), (-(self.theta + 1.0) * l).exp());
-            let (grow, grow_more) = ((self.theta * self.width).exp(), ((self.theta + 1.0) * self.width).exp());
-            for m in self.mass[from..to].iter().rev() {
-                let m = (m + sign * self.error).max(0.0);
-                a += weight * m;
-                b += weight_more * m;
-                weight *= grow;
-                weight_more *= grow_more;
-            }
-            (a, b)
+        // ln of delta at e, for a loss e of at most that of slot i and above that of slot i - 1.
+        let log_delta = |i: usize, a: f64, b: f64, e: f64| {
+            let here = self.loss(i);
+            // The charge for what lies outside: beyond the top edge, or, below the window, anywhere above e.
+            let at = if upper && (e >= self.loss(0) || self.whole) { self.loss(n - 1) } else { e };
+            let outside = sign * 2.0 * self.outside * (-self.theta * (at - here)).exp();
+            // a - e^x b cancels; the rounding is relative to a.
+            let rounding = sign * 1e-14 * a;
+            let rest = a - (e - here).min(0.0).exp() * b + outside + rounding;
+            self.log_scale - self.theta * here + rest.max(0.0).ln()
         };
-        // The lower reading is not monotone where the charge for the outside takes over, so blocks are a small part of the window.
-        let block = (n / 128).clamp(1, 256);
-        let (mut a, mut b, mut end) = (0.0, 0.0, n);
+        let total = |log: f64| {
+            let finite = log.exp() * (1.0 + sign * self.relative) + self.infinite;
+            if finite.is_nan() { if upper { 1.0 } else { 0.0 } } else { finite.clamp(0.0, 1.0) }
+        };
         match question {
             Question::Delta { epsilon } => {
-                let above = ((epsilon / self.width).floor() as i64 + 1 - self.first).clamp(0, n as i64) as usize;
-                while end > above {
-                    let start = above.max(end.saturating_sub(block));
-                    (a, b) = sum(start, end, a, b);
-                    end = start;
+                let (mut a, mut b, mut i) = (0.0, 0.0, n);
+                while i > 0 && self.loss(i - 1) > epsilon {
+                    i -= 1;
+                    (a, b) = add(i, a, b);
                 }
-                delta_at(a, b, epsilon).min(1.0)
+                match (i == n, upper) {
+                    (true, true) => total(log_delta(n - 1, 0.0, 0.0, epsilon)),
+                    (true, false) => self.infinite,
+                    _ => total(log_delta(i, a, b, epsilon)),
+                }
             }
             Question::Epsilon { delta } => {
-                // Down block by block, then slot by slot, until delta is exceeded at a slot; the answer lies just above it.
-                let mut size = block;
-                while end > 0 {
-                    let start = end.saturating_sub(size);
-                    let (more_a, more_b) = sum(start, end, a, b);
-                    let below = if start == 0 { f64::NEG_INFINITY } else { self.loss(start - 1) };
-                    if start > 0 && below > 0.0 && delta_at(more_a, more_b, below) <= delta {
-                        (a, b, end) = (more_a, more_b, start);
-                    } else if size > 1 {
-                        size = 1;
-                    } else {
-                        // Between `below` and the slot that was added last: delta = a - e^x b, solved for x.
-                        let at = |x: f64| delta_at(more_a, more_b, x);
-                        if at(below.max(0.0)) <= delta {
-                            return 0.0;
-                        }
-                        let rest = more_a + outside(below.max(0.0)) - (delta - self.infinite) / unit;
-                        let x = reference + (rest / more_b).ln();
-                        return if x.is_nan() { self.loss(start) } else { x.clamp(below.max(0.0), self.loss(start).max(0.0)) };
+                // Down slot by slot until delta is exceeded at the next one; the answer lies just above that.
+                let exceeds = |i: usize, a: f64, b: f64, e: f64| total(log_delta(i, a, b, e)) > delta;
+                if exceeds(n - 1, 0.0, 0.0, self.loss(n - 1)) {
+                    // Even the largest loss does not bring delta down.
+                    return if upper { f64::INFINITY } else { self.loss(n - 1).max(0.0) };
+                }
+                let (mut a, mut b) = (0.0, 0.0);
+                // The lower reading is not monotone where the charge for the outside takes over, so checks are close together.
+                let stride = (n / 128).clamp(1, 256);
+                let mut saved = (n, a, b);
+                let mut i = n;
+                while i > 0 {
+                    i -= 1;
+                    (a, b) = add(i, a, b);
+                    let bottom = i == 0 || self.loss(i - 1) <= 0.0;
+                    if i % stride != 0 && !bottom {
+                        continue;
+                    }
+                    let below = if i == 0 { self.loss(0).min(0.0) } else { self.loss(i - 1).max(0.0) };
+                    if exceeds(i, a, b, below) {
+                        break;
+                    }
+                    saved = (i, a, b);
+                    if bottom {
+                        // Below the window nothing is known unless the window holds everything.
+                        return if i > 0 || self.whole || self.loss(0) <= 0.0 || !upper { 0.0 } else { self.loss(0) };
                     }
                 }
-                0.0
+                (i, a, b) = saved;
+                while i > 0 {
+                    i -= 1;
+                    (a, b) = add(i, a, b);
+                    let below = if i == 0 { f64::NEG_INFINITY } else { self.loss(i - 1) };
+                    let below = below.max(if self.whole { 0.0 } else { self.loss(0) - self.width }).max(0.0);
+                    if exceeds(i, a, b, below) {
+                        // delta decreases from `below` to this slot: bisection, keeping the end that the reading needs.
+                        let (mut low, mut high) = (below, self.loss(i).max(below));
+                        for _ in 0..60 {
+                            let middle = 0.5 * (low + high);
+                            if exceeds(i, a, b, middle) { low = middle } else { high = middle }
+                        }
+                        return if upper { high } else { low };
+                    }
+                }
+                if upper && !self.whole { self.loss(0).max(0.0) } else { 0.0 }
             }
+        }
+    }
+
+    /// The reading, with everything that is not a number turned to the safe side.
+    pub(super) fn answer(&self, question: Question, upper: bool) -> f64 {
+        let value = self.read(question, upper);
+        match (value.is_nan(), upper, question) {
+            (false, ..) => value,
+            (true, true, Question::Epsilon { .. }) => f64::INFINITY,
+            (true, true, Question::Delta { .. }) => 1.0,
+            (true, false, _) => 0.0,
         }
     }
 }
@@ -245,13 +283,18 @@ pub(super) fn saddle(parts: &[(Masses, u64)], width: f64, question: Question, la
     };
     let prefactor =
         |theta: f64, second: f64| (theta * (1.0 + theta) * (2.0 * std::f64::consts::PI * second).sqrt()).ln().max(0.0);
+    let plain_spread = sums(1e-4).2.sqrt();
     let (mut low, mut high) = (1e-4f64.ln(), largest.ln());
     for _ in 0..22 {
         let log_theta = 0.5 * (low + high);
         let theta = log_theta.exp();
         let (value, first, second) = sums(theta);
         let too_small = match question {
-            Question::Epsilon { delta } => value - theta * first - prefactor(theta, second) > delta.max(1e-300).ln(),
+            // On a lattice the law ends up in its largest loss; more tilt then says nothing more.
+            Question::Epsilon { delta } => {
+                let stuck = second.sqrt() < 0.02 * plain_spread && theta * second.sqrt() < 0.3;
+                value - theta * first - prefactor(theta, second) > delta.max(1e-300).ln() && !stuck
+            }
             Question::Delta { epsilon } => first < epsilon,
         };
         if too_small { low = log_theta } else { high = log_theta }

@@ -47,6 +47,9 @@ pub(super) fn total_cumulant(parts: &[(Masses, u64)], t: f64, width: f64) -> f64
 /// Smallest e >= start with P(L > e) - P(L = infinity) <= tail.
 fn quantile(tail_at: impl Fn(f64) -> f64, tail: f64) -> f64 {
     let mut high = 1e-6;
+    if tail_at(0.0) <= tail {
+        return 0.0;
+    }
     while tail_at(high) > tail && high < 1e12 {
         high *= 2.0;
     }
@@ -58,18 +61,42 @@ fn quantile(tail_at: impl Fn(f64) -> f64, tail: f64) -> f64 {
     high
 }
 
-/// Distance between the losses that 2 % of the mass exceed and fall below.
+/// How wide the loss is spread: the largest distance between two opposite quantiles, weighted as a standard deviation would.
 pub(super) fn spread(profile: &dyn Profile) -> f64 {
     let infinite = profile.infinite();
-    quantile(|e| profile.above(e).0 - infinite, 0.02) + quantile(|e| profile.below(-e).0, 0.02)
+    let at = |t: f64| quantile(|e| profile.above(e).0 - infinite, t) + quantile(|e| profile.below(-e).0, t);
+    [0.02, 1e-3, 1e-5, 1e-8].map(|t| at(t) * (50.0 * t).sqrt().min(1.0)).into_iter().fold(0.0, f64::max)
+}
+
+/// Where the mass of a mechanism matters for a question.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Focus {
+    /// Tilt of the composed law, and ln of the mechanism's moment there.
+    pub(super) theta: f64,
+    pub(super) log_moment: f64,
+}
+
+impl Focus {
+    /// Share of the question that losses beyond e, of this mass, have in it.
+    fn weight(&self, mass: f64, e: f64) -> f64 {
+        (mass.max(1e-300).ln() + self.theta * e - self.log_moment).min(0.0).exp()
+    }
 }
 
 /// Grid points of one mechanism: width 1 in the bulk, wider as the tilted tail shrinks.
-pub(super) fn grid(profile: &dyn Profile, width: f64, theta: f64, log_moment: f64, tail: f64) -> Vec<i64> {
+pub(super) fn grid(profile: &dyn Profile, width: f64, focus: &Focus, tail: f64) -> Vec<i64> {
     let infinite = profile.infinite();
     let top = quantile(|e| profile.above(e).0 - infinite, tail);
     let bottom = -quantile(|e| profile.below(-e).0, tail.min(1e-12));
-    let (top, bottom) = ((top / width).ceil() as i64, (bottom / width).floor() as i64);
+    let (highest, lowest) = (top, bottom);
+    let (mut top, mut bottom) = ((top / width).ceil() as i64, (bottom / width).floor() as i64);
+    // Rounding must not leave an atom outside.
+    while width * (top as f64) < highest {
+        top += 1;
+    }
+    while width * (bottom as f64) > lowest {
+        bottom -= 1;
+    }
     // The middle: half of the mass on either side.
     let mut middle = quantile(|e| profile.above(e).0, 0.5);
     if profile.above(0.0).0 < 0.5 {
@@ -77,15 +104,15 @@ pub(super) fn grid(profile: &dyn Profile, width: f64, theta: f64, log_moment: f6
     }
     let middle = ((middle / width).round() as i64).clamp(bottom, top);
     // Never more than some thousand cells in the bulk: a mechanism much wider than the grid does not need it.
-    let coarsest = (spread(profile) / (4096.0 * width)).max(1.0);
-    let widest = if theta > 0.0 { (0.25 / (theta * width)).max(1.0) } else { f64::INFINITY };
+    let coarsest = (spread(profile) / (4096.0 * width)).max((top - bottom) as f64 / 4e6).max(1.0);
+    let widest = if focus.theta > 0.0 { (0.25 / (focus.theta * width)).max(1.0) } else { f64::INFINITY };
     let walk = |end: i64, up: bool| {
         let mut points = Vec::new();
         let mut k = middle;
         while k != end {
             let e = width * k as f64;
             let mass = if up { profile.above(e).0 - infinite } else { profile.below(e).0 };
-            let weight = (mass.max(1e-300).ln() + theta * e - log_moment).exp();
+            let weight = focus.weight(mass, e);
             let distance = (k - middle).unsigned_abs() as f64;
             let wide = (0.05 / weight.sqrt()).min(widest).min(1.0 + 0.125 * distance).max(coarsest).floor() as i64;
             k = if up { (k + wide).min(end) } else { (k - wide).max(end) };
@@ -128,7 +155,7 @@ pub(super) fn chords(profile: &dyn Profile, points: &[i64], width: f64) -> Masse
         let (p, q) = between((left.0, right.0), (left.1, right.1));
         // The mass of a cell goes to its two ends so that both P and Q keep theirs.
         let span = width * (points[i] - points[i - 1]) as f64;
-        let up = ((p - (width * points[i - 1] as f64).exp() * q) / -(-span).exp_m1()).clamp(0.0, p);
+        let up = ((p - (width * points[i - 1] as f64 + q.ln()).exp()) / -(-span).exp_m1()).clamp(0.0, p);
         mass[i] += up;
         mass[i - 1] += p - up;
         left = right;
@@ -217,6 +244,9 @@ fn tangents_from(profile: &dyn Profile, points: &[i64], width: f64, skip_empty: 
         *last = (last.0 + p, last.1 + q);
     }
     let n = kept.len();
+    if n == 0 {
+        return Masses { index: Vec::new(), mass: Vec::new(), infinite: 0.0 };
+    }
     let points = &kept;
     let a: Vec<f64> = points.iter().map(|&k| (width * k as f64 - NUDGE).exp()).collect();
     // Heights over and under the two neighbouring tangents at each grid point.

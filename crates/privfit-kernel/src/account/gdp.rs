@@ -118,10 +118,10 @@ pub(crate) fn with_gap(delta: f64, gap: f64, epsilon_at: impl Fn(f64) -> Result<
         let done = next.upper <= answer.upper * (1.0 + 1e-13);
         answer = next;
         if done {
-            break;
+            return Ok(Bound { lower, upper: answer.upper * (1.0 + 1e-12) });
         }
     }
-    Ok(Bound { lower, upper: answer.upper * (1.0 + 1e-12) })
+    Ok(Bound { lower, upper: f64::INFINITY })
 }
 
 /// Analytic Gaussian: exact for any composition of unsampled Gaussian events.

@@ -39,7 +39,7 @@ use crate::error::{Error, Result};
 /// A certified enclosure of the true value; `upper` is what we print.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
-    /// The true value is at least this (0 where an accountant proves nothing from below).
+    /// The worst case that the event describes costs at least this (0 where an accountant proves nothing from below).
     pub lower: f64,
     /// The true value is at most this.
     pub upper: f64,
@@ -126,8 +126,11 @@ fn tightest(ask: impl Fn(&dyn Accountant) -> Result<Bound>) -> Result<Answer> {
             answer.bound.lower = lower.min(answer.bound.upper);
             Ok(answer)
         }
-        (_, Some(error)) => Err(error),
-        (Some(answer), None) => Ok(answer),
+        (Some(_), _) => Err(Error::unsupported(
+            "this question: no finite epsilon exists at this delta, or it lies beyond 600,",
+            "give a larger delta, or more noise",
+        )),
+        (None, Some(error)) => Err(error),
         (None, None) => Err(Error::unsupported("this event", "describe it with other events")),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::adjacency::Adjacency;
 use super::compose::{Question, compose, saddle};
-use super::discretise::{Masses, NUDGE, chords, grid, spread, tangents};
+use super::discretise::{Focus, Masses, NUDGE, chords, grid, spread, tangents};
 use super::event::{Event, Sampling, Step};
 use super::gdp::{discrete_gaussian_gap, mu_of, with_gap};
 use super::objective::Tilted;
@@ -19,6 +19,8 @@ const ENOUGH: f64 = 6e-4;
 /// Slots of a transform that takes less than a millisecond, and of one that takes tens of them.
 const COMFORTABLE: f64 = 24_000.0;
 const LONG: f64 = 100_000.0;
+/// Slots of all transforms together after which no finer grid is tried.
+const WORK: usize = 1 << 20;
 /// Relative width aimed at between the two bounds on delta.
 const TARGET_GAP_DELTA: f64 = 2e-3;
 
@@ -38,29 +40,41 @@ fn direction(components: &[(&dyn Profile, u64)], question: Question, lower_too: 
     };
     let square: f64 = components.iter().map(|(p, c)| *c as f64 * spread(*p).powi(2)).sum();
     let mut width = (square / steps).sqrt() / 24.0;
-    let (mut theta, mut moments) = (0.0, vec![0.0; components.len()]);
+    if !(width > 1e-15 && width < 1e6) {
+        return Bound { lower: 0.0, upper: f64::INFINITY };
+    }
+    let mut focus = vec![Focus::default(); components.len()];
     let mut best = Bound { lower: 0.0, upper: f64::INFINITY };
     let atom = components.iter().filter_map(|(p, c)| p.atom().map(|a| (*c, a))).max_by_key(|x| x.0).map(|x| x.1);
+    let (mut slots, mut coarser) = (0, false);
     for round in 0..12 {
         if let Some(atom) = atom {
             width = atom / (atom / width).ceil();
         }
-        let points: Vec<Vec<i64>> = components.iter().zip(&moments).map(|((p, _), m)| grid(*p, width, theta, *m, tail)).collect();
+        let points: Vec<Vec<i64>> = components.iter().zip(&focus).map(|((p, _), f)| grid(*p, width, f, tail)).collect();
         let worse: Vec<(Masses, u64)> = components.iter().zip(&points).map(|((p, c), g)| (chords(*p, g, width), *c)).collect();
+        // Losses whose exponentials do not fit in a double: another accountant must answer.
+        let usable = |m: &Masses| {
+            let total: f64 = m.mass.iter().sum::<f64>() + m.infinite;
+            m.index.last().is_some_and(|k| width * (*k as f64) < 600.0) && (total - 1.0).abs() < 1e-6
+        };
+        if !worse.iter().all(|(m, _)| usable(m)) {
+            break;
+        }
         let widest = worse.iter().flat_map(|(m, _)| [m.index[0], m.index[m.index.len() - 1]]).map(i64::unsigned_abs).max();
         let largest = (600.0 / (width * widest.unwrap_or(1).max(1) as f64)).max(1e-3);
         let tilt = saddle(&worse, width, question, largest);
-        theta = tilt.theta;
-        moments = worse.iter().map(|(m, _)| m.cumulant(theta, width).0).collect();
+        let theta = tilt.theta;
+        focus = worse.iter().map(|(m, _)| Focus { theta, log_moment: m.cumulant(theta, width).0 }).collect();
         // Second-order error of the grid: the variance grows by width^2/6 a step above and shrinks by half of it below.
         let error = 0.125 * tilt.slope * steps * width * width;
         let aim = match question {
-            Question::Epsilon { .. } => TARGET_GAP * tilt.epsilon.max(1e-3),
+            Question::Epsilon { .. } => TARGET_GAP * tilt.epsilon.max(1e-7),
             Question::Delta { .. } => TARGET_GAP_DELTA / tilt.slope,
         };
         // For a comparison a coarse bound is enough.
         let aim = if lower_too { aim } else { 30.0 * aim };
-        if round == 0 || (error > 16.0 * aim && round < 6) {
+        if round == 0 || (error > 16.0 * aim && round < 6 && !coarser) {
             let tight = width * (aim / error).sqrt();
             // Short transforms cost nothing, so they may as well be finer; long ones stop at a gap that is good enough.
             let comfortable = if lower_too { tilt.length / COMFORTABLE } else { f64::INFINITY };
@@ -68,13 +82,22 @@ fn direction(components: &[(&dyn Profile, u64)], question: Question, lower_too: 
             width = tight.min(comfortable).max(enough).max(width * 1e-3);
             continue;
         }
-        let Some(above) = compose(&worse, &tilt, width) else { break };
+        let Some(above) = compose(&worse, &tilt, width) else {
+            // Too long a transform: a coarser grid still gives a bound.
+            if best.upper.is_finite() || round > 9 {
+                break;
+            }
+            (width, coarser) = (3.0 * width, true);
+            continue;
+        };
         let upper = above.answer(question, true);
         let lower = if lower_too {
             let better: Vec<(Masses, u64)> =
                 components.iter().zip(&points).map(|((p, c), g)| (tangents(*p, g, width, theta), *c)).collect();
             // Its losses are lower than the grid says by the nudge of every step.
+            let empty = better.iter().any(|(m, _)| m.index.is_empty());
             match question {
+                _ if empty => 0.0,
                 Question::Epsilon { .. } => {
                     compose(&better, &tilt, width).map_or(0.0, |c| (c.answer(question, false) - steps * NUDGE).max(0.0))
                 }
@@ -96,7 +119,8 @@ fn direction(components: &[(&dyn Profile, u64)], question: Question, lower_too: 
             Question::Epsilon { .. } => TARGET_GAP,
             Question::Delta { .. } => TARGET_GAP_DELTA,
         };
-        if !(gap > 2.0 * wanted) {
+        slots += 2 * above.mass.len() + 20 * points.iter().map(Vec::len).sum::<usize>();
+        if !(gap > 2.0 * wanted) || slots > WORK {
             break;
         }
         width *= (1.5 * wanted / gap).sqrt().clamp(0.1, 0.8);
@@ -305,7 +329,8 @@ impl Accountant for LossDistributionAccountant {
         let bound = with_gap(delta * (-ratio).exp(), discrete_gaussian_gap(&approximated(&steps)), |d| {
             self.ask(&components, Question::Epsilon { delta: d })
         })?;
-        Ok(Bound { lower: (bound.lower - 2.0 * ratio).max(0.0), upper: bound.upper + 2.0 * ratio })
+        let lower = if ratio == 0.0 { bound.lower } else { 0.0 };
+        Ok(Bound { lower, upper: bound.upper + 2.0 * ratio })
     }
 
     fn delta(&self, event: &Event, adjacency: Adjacency, epsilon: f64) -> Result<Bound> {
@@ -374,7 +399,7 @@ mod tests {
                 let back = Reversed(profile.as_ref());
                 let p: &dyn Profile = if reversed { &back } else { profile.as_ref() };
                 for width in [0.3, 0.05, 0.0037] {
-                    let points = grid(p, width, 1.0, 0.0, 1e-13);
+                    let points = grid(p, width, &Focus { theta: 1.0, ..Focus::default() }, 1e-13);
                     let (worse, better) = (chords(p, &points, width), tangents(p, &points, width, 1.0));
                     for i in -300..300 {
                         let e = 0.0101 * f64::from(i);

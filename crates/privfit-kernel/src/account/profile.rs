@@ -29,7 +29,8 @@ pub(crate) trait Profile: Sync {
     /// delta(epsilon).
     fn delta(&self, e: f64) -> f64 {
         let (p, q) = self.above(e);
-        (p - e.exp() * q).max(0.0)
+        // In logarithms, because e^e may not fit where Q is small enough.
+        (p - (e + q.ln()).exp()).max(0.0)
     }
 }
 
@@ -189,6 +190,9 @@ pub(crate) struct Amplified<B> {
 impl<B: Profile> Amplified<B> {
     /// ln(1 + (e^e - 1)/q), or nothing where every outcome has a larger loss.
     fn inner(&self, e: f64) -> Option<f64> {
+        if e > 30.0 {
+            return Some(e - self.rate.ln() + (-(1.0 - self.rate) * (-e).exp()).ln_1p());
+        }
         let gap = e.exp_m1() / self.rate;
         (gap > -1.0).then(|| gap.ln_1p())
     }

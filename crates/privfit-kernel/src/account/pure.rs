@@ -13,7 +13,7 @@ pub(crate) fn epsilon_of(leaf: &Event, adjacency: Adjacency) -> Option<f64> {
     let replaces = adjacency.replaces();
     match leaf {
         Event::Laplace { noise_multiplier, replace_factor } => {
-            Some(if replaces { replace_factor / noise_multiplier } else { 1.0 / noise_multiplier })
+            Some(quotient_up(if replaces { *replace_factor } else { 1.0 }, *noise_multiplier))
         }
         Event::DiscreteLaplace { scale, reach, replace_reach, .. } => {
             Some((if replaces { *replace_reach } else { *reach } as f64 / *scale as f64).next_up())
@@ -42,6 +42,12 @@ pub(crate) fn epsilon_of(leaf: &Event, adjacency: Adjacency) -> Option<f64> {
         | Event::Select { .. }
         | Event::NotPrivate { .. } => None,
     }
+}
+
+/// a / b, rounded up if it is not exact.
+fn quotient_up(a: f64, b: f64) -> f64 {
+    let q = a / b;
+    if q.mul_add(b, -a) < 0.0 { q.next_up() } else { q }
 }
 
 /// An exact sum of decimal numbers, each read as its shortest decimal text.

@@ -1,0 +1,8 @@
+//! Clocks of a selection are not additive noise.
+use privfit_kernel::privacy::{Bounded, LInf, Noise, Run};
+
+fn add<'id>(run: &mut Run<'_>, clocks: Noise<'id, LInf>, scores: &Bounded<'id, LInf>) {
+    let _ = run.release(clocks, scores);
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+//! A value computed from rows cannot be copied.
+use privfit_kernel::privacy::Sensitive;
+
+fn twice(value: &Sensitive<Vec<f64>>) -> Sensitive<Vec<f64>> {
+    value.clone()
+}
+
+fn main() {}

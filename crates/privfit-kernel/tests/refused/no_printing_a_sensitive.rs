@@ -1,0 +1,8 @@
+//! A value computed from rows cannot be printed.
+use privfit_kernel::privacy::Sensitive;
+
+fn print(value: Sensitive<f64>) {
+    println!("{:?}", value);
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+//! A data set shows no row.
+use privfit_kernel::privacy::Dataset;
+
+fn peek(data: &Dataset) {
+    let _ = data.unit(0).label(0);
+}
+
+fn main() {}

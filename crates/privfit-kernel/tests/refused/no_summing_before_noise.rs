@@ -1,0 +1,8 @@
+//! A value cannot exist before the noise that it will meet.
+use privfit_kernel::privacy::{Batch, Contribution};
+
+fn early(batch: &Batch<'_>, contribution: &Contribution) {
+    let _ = batch.sum(contribution);
+}
+
+fn main() {}

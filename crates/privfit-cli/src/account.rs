@@ -265,7 +265,8 @@ mod tests {
     fn printed_numbers_are_rounded_up() {
         assert_eq!(rounded_up(1.82824), "1.8283");
         assert_eq!(rounded_up(1.0), "1");
-        assert_eq!(rounded_up(1.50000000001), "1.5");
+        assert_eq!(rounded_up(1.50000000001), "1.5001");
+        assert_eq!(rounded_up(1.5), "1.5");
         assert_eq!(rounded_up(4.2434e-6), "4.244e-6");
         assert_eq!(rounded_up(0.0), "0");
         assert_eq!(rounded_down(1.82829), "1.8282");

@@ -265,8 +265,11 @@ fn alone(profile: &dyn Profile, question: Question) -> Bound {
         let forward = profile.delta(e);
         if profile.symmetric() { forward } else { forward.max(Reversed(profile).delta(e)) }
     };
-    // Cancellation in P - e^e Q costs at most this.
-    let slack = |e: f64| 1e-14 * profile.above(e).0;
+    // Cancellation in P - e^(e + ln Q) costs at most this.
+    let slack = |e: f64| {
+        let (p, q) = profile.above(e);
+        p * (1e-14 + 1e-15 * (e.abs() + q.max(f64::MIN_POSITIVE).ln().abs()))
+    };
     match question {
         Question::Delta { epsilon } => {
             let (value, slack) = (curve(epsilon), slack(epsilon));

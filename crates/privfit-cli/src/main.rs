@@ -27,7 +27,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Verb {
     /// Epsilon, delta, noise or Renyi divergence of a described computation
-    Account(account::Account),
+    Account(Box<account::Account>),
     /// Measure this machine: noise, accounting, gradients
     Bench(bench::Bench),
 }

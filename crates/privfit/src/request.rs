@@ -192,7 +192,7 @@ impl Fields<'_> {
     fn whole(&mut self, key: &str) -> Result<Option<u64>, Problem> {
         match self.number(key)? {
             None => Ok(None),
-            Some(x) if x >= 1.0 && x <= 9e15 && x.fract() == 0.0 => Ok(Some(x as u64)),
+            Some(x) if (1.0..=9e15).contains(&x) && x.fract() == 0.0 => Ok(Some(x as u64)),
             Some(x) => problem(format!("{} has {key} = {x}: give a whole number from 1 to 9e15", self.place)),
         }
     }

@@ -210,7 +210,7 @@ impl Composed {
                     i -= 1;
                     (a, b) = add(i, a, b);
                     let bottom = i == 0 || self.loss(i - 1) <= 0.0;
-                    if i % stride != 0 && !bottom {
+                    if !i.is_multiple_of(stride) && !bottom {
                         continue;
                     }
                     let below = if i == 0 { self.loss(0).min(0.0) } else { self.loss(i - 1).max(0.0) };

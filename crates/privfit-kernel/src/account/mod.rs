@@ -126,10 +126,7 @@ fn tightest(ask: impl Fn(&dyn Accountant) -> Result<Bound>) -> Result<Answer> {
             answer.bound.lower = lower.min(answer.bound.upper);
             Ok(answer)
         }
-        (Some(_), _) => Err(Error::unsupported(
-            "this question: no finite epsilon exists at this delta, or it lies beyond 600,",
-            "give a larger delta, or more noise",
-        )),
+        (Some(_), _) => Err(Error::unsupported("a finite epsilon at this delta", "give a larger delta, or more noise")),
         (None, Some(error)) => Err(error),
         (None, None) => Err(Error::unsupported("this event", "describe it with other events")),
     }

@@ -8,7 +8,7 @@ use super::special::golden_minimum;
 /// Expected number of runs.
 pub fn expected_runs(stopping: Stopping) -> f64 {
     match stopping {
-        Stopping::NegativeBinomial { eta, gamma } if eta == 0.0 => (1.0 / gamma - 1.0) / (1.0 / gamma).ln(),
+        Stopping::NegativeBinomial { eta: 0.0, gamma } => (1.0 / gamma - 1.0) / (1.0 / gamma).ln(),
         Stopping::NegativeBinomial { eta, gamma } => eta * (1.0 - gamma) / (gamma * (1.0 - gamma.powf(eta))),
         Stopping::Poisson { mean } => mean,
     }

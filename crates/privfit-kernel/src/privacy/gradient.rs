@@ -79,7 +79,7 @@ pub(crate) fn add_gradients(
     let mut slopes = vec![0f32; BLOCK * k];
     let mut integers = vec![0i16; BLOCK * k];
     let mut sums = vec![PairSums::new(padded); k];
-    let mut column = vec![0i16; BLOCK];
+    let mut column = [0i16; BLOCK];
     let mut row = range.start;
     let mut since_flush = 0;
     while row < range.end {

@@ -2,9 +2,9 @@
 
 use super::norm::{L1, L2, LInf, Norm, root_up};
 use super::sampler::{Sampler, Shape};
+use super::value::Brand;
 use crate::account::Event;
 use crate::error::{Error, Result};
-use std::marker::PhantomData;
 
 /// How far one unit can move an integer value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -389,7 +389,7 @@ impl Mechanism for Exponential {
 pub struct Scale<'id, N: Norm> {
     pub(crate) grid: Grid,
     pub(crate) run: u64,
-    pub(crate) brand: PhantomData<(fn(&'id ()) -> &'id (), N)>,
+    pub(crate) brand: Brand<'id, N>,
 }
 
 impl<N: Norm> Scale<'_, N> {
@@ -420,7 +420,7 @@ mod tests {
                 }
                 let g = Gaussian::for_gradients(clip, nm).unwrap();
                 assert!(g.noise_multiplier() >= nm && g.noise_multiplier() < nm * 1.0002, "{nm}: {}", g.noise_multiplier());
-                assert!(g.grid.bound / ROW_LIMIT <= ROW_LIMIT && g.grid.bound % ROW_LIMIT == 0);
+                assert!(g.grid.bound / ROW_LIMIT <= ROW_LIMIT && g.grid.bound.is_multiple_of(ROW_LIMIT));
             }
         }
         assert!(

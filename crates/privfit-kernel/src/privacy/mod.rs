@@ -20,6 +20,8 @@ mod select;
 mod value;
 
 #[cfg(test)]
+mod run_tests;
+#[cfg(test)]
 mod tests;
 
 pub use batch::Batch;

@@ -221,7 +221,7 @@ fn ties_are_decided_exactly() {
             part.try_into().expect("64 bits")
         };
         // Tie in one word, then a word above or below; or a tie in two words.
-        let tie_in_two = rng.word() % 4 == 0;
+        let tie_in_two = rng.word().is_multiple_of(4);
         let last = rng.word();
         let script = if tie_in_two { vec![word(0), word(1), last] } else { vec![word(0), last] };
         let known = if tie_in_two { 2 } else { 1 };

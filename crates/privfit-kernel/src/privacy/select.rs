@@ -31,7 +31,7 @@ pub(crate) fn race(first: &[i64], scores: &[i64], bits: u32, count: usize, more:
             let relative = 0.5f64.powi(63) / (u * e);
             let error = relative + 0.5f64.powi(44) * (1.0 + level.abs() + e.ln().abs());
             // Near either end of the unit interval 64 bits say little.
-            let vague = word < 1 << 20 || word > u64::MAX - (1 << 20);
+            let vague = !(1 << 20..=u64::MAX - (1 << 20)).contains(&word);
             Clock { key: level - e.ln(), error: if vague { f64::INFINITY } else { error }, words: vec![word] }
         })
         .collect();

@@ -155,7 +155,11 @@ pub(super) fn chords(profile: &dyn Profile, points: &[i64], width: f64) -> Masse
         let (p, q) = between((left.0, right.0), (left.1, right.1));
         // The mass of a cell goes to its two ends so that both P and Q keep theirs.
         let span = width * (points[i] - points[i - 1]) as f64;
-        let up = ((p - (width * points[i - 1] as f64 + q.ln()).exp()) / -(-span).exp_m1()).clamp(0.0, p);
+        let low = width * points[i - 1] as f64;
+        let log_q = q.max(f64::MIN_POSITIVE).ln();
+        // Rounding of the difference, relative to the cell; more mass at the upper end is the worse mechanism.
+        let rounding = 4.0 * f64::EPSILON * (2.0 + low.abs() + log_q.abs()) * p;
+        let up = ((p - (low + q.ln()).exp() + rounding) / -(-span).exp_m1()).clamp(0.0, p);
         mass[i] += up;
         mass[i - 1] += p - up;
         left = right;

@@ -198,10 +198,12 @@ impl<'d> Batch<'d> {
         Ok(value)
     }
 
-    /// Trains a model on this part of the data; it stays inside of the kernel.
-    pub fn train<M>(&self, learner: &Learner<M>) -> Sensitive<M> {
+    /// Trains a model on this part of the data; it stays inside of the kernel. A learner that panics leaves no model, and nobody
+    /// hears of it.
+    pub fn train<M>(&self, learner: &Learner<M>) -> Sensitive<Option<M>> {
         let mut units = (0..self.data.slots()).filter(|s| self.includes(*s)).map(|s| self.data.unit(s));
-        let value = (learner.train)(&learner.parameters, &mut units as &mut dyn Iterator<Item = Unit<'_>>);
+        let call = || (learner.train)(&learner.parameters, &mut units as &mut dyn Iterator<Item = Unit<'_>>);
+        let value = catch_unwind(AssertUnwindSafe(call)).ok();
         Sensitive { value, run: self.run, part: self.origin.part, claim: None }
     }
 }

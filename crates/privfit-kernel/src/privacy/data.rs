@@ -189,11 +189,15 @@ impl Dataset {
     }
 
     /// Hands each unit's own answer to its own recipient: the owner's call, since only the owner holds the records.
-    pub fn deliver<T>(&self, local: Local<Vec<T>>, mut to: impl FnMut(usize, T)) -> Result<()> {
+    pub fn deliver<T>(&self, local: Local<Vec<Option<T>>>, mut to: impl FnMut(usize, T)) -> Result<()> {
         if local.data != self.id {
             return Err(Error::Mismatch { what: "these local answers belong to other records" });
         }
-        local.value.into_iter().enumerate().for_each(|(slot, answer)| to(slot, answer));
+        for (slot, answer) in local.value.into_iter().enumerate() {
+            if let Some(answer) = answer {
+                to(slot, answer);
+            }
+        }
         Ok(())
     }
 

@@ -211,7 +211,7 @@ impl<'d> Run<'d> {
     pub fn votes<'id, M>(
         &mut self,
         noise: &Noise<'id, L2>,
-        models: &[Sensitive<M>],
+        models: &[Sensitive<Option<M>>],
         label: fn(&M, &[f32]) -> u32,
         point: &[f32],
     ) -> Result<Bounded<'id, L2>> {
@@ -230,7 +230,7 @@ impl<'d> Run<'d> {
         }
         let mut counts = vec![0i64; noise.values.len()];
         for model in models {
-            let call = || label(&model.value, point) as usize;
+            let call = || model.value.as_ref().map_or(usize::MAX, |m| label(m, point) as usize);
             let vote = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).unwrap_or(usize::MAX);
             if let Some(slot) = counts.get_mut(vote) {
                 *slot = slot.wrapping_add(grid.bound as i64);
@@ -334,8 +334,10 @@ impl<'d> Run<'d> {
     }
 
     /// Joint privacy: what each unit computes for itself from a released message. It never becomes `Released`.
-    pub fn local<M, T>(&self, message: &Released<M>, compute: fn(&M, Unit<'_>) -> T) -> Local<Vec<T>> {
-        let value = (0..self.data.slots()).map(|slot| compute(&message.value, self.data.unit(slot))).collect();
+    pub fn local<M, T>(&self, message: &Released<M>, compute: fn(&M, Unit<'_>) -> T) -> Local<Vec<Option<T>>> {
+        let one =
+            |slot| std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| compute(&message.value, self.data.unit(slot)))).ok();
+        let value = (0..self.data.slots()).map(one).collect();
         Local { value, data: self.data.id }
     }
 

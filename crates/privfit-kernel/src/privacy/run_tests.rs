@@ -383,11 +383,11 @@ fn votes_of_parts_and_local_answers() {
     // Teachers that always vote 1: the released count of label 1 is near the number of parts.
     let learner: Learner<f64> = Learner { name: "size", parameters: vec![], train: |_, units| units.count() as f64 };
     let parts = run.parts(40).unwrap();
-    let models: Vec<Sensitive<f64>> = parts.iter().map(|p| p.train(&learner)).collect();
-    assert!((models.iter().map(|m| m.value).sum::<f64>() - 2000.0).abs() < 0.5, "parts are disjoint and complete");
+    let models: Vec<Sensitive<Option<f64>>> = parts.iter().map(|p| p.train(&learner)).collect();
+    assert!((models.iter().filter_map(|m| m.value).sum::<f64>() - 2000.0).abs() < 0.5, "parts are disjoint and complete");
     // Models on all records, or two on one part, would let one unit move many votes.
     let everyone = run.everyone().unwrap();
-    let doubled: Vec<Sensitive<f64>> = parts.iter().chain(&parts[..1]).map(|p| p.train(&learner)).collect();
+    let doubled: Vec<Sensitive<Option<f64>>> = parts.iter().chain(&parts[..1]).map(|p| p.train(&learner)).collect();
     for wrong in [vec![everyone.train(&learner), everyone.train(&learner)], doubled] {
         let refused = run.at(&mechanism, |run, scale| {
             let noise = run.draw(&scale, 2)?;
@@ -408,6 +408,11 @@ fn votes_of_parts_and_local_answers() {
     let mut answers = 0;
     let local = again.local(&released, |message, unit| message[1] * f64::from(unit.label(0)));
     data.deliver(local, |_, _| answers += 1).unwrap();
+    // A learner or an answer that panics leaves nothing behind, and no trace.
+    let touchy: Learner<f64> = Learner { name: "touchy", parameters: vec![], train: |_, _| panic!() };
+    assert!(parts[0].train(&touchy).value.is_none());
+    let silent = again.local(&released, |_, _| -> f64 { panic!() });
+    data.deliver(silent, |_, _| answers += 1).unwrap();
     assert_eq!(answers, 2000);
 }
 

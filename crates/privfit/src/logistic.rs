@@ -61,6 +61,21 @@ fn plain_slopes(scores: &[f32], labels: &[f32], out: &mut [f32]) {
 mod tests {
     use super::*;
 
+    /// Many rows at a time are as many rows one by one, to the bit: no record shows in another's slope.
+    #[test]
+    fn rows_are_independent() {
+        let scores: Vec<f32> =
+            (0..77).map(|i| [0.3, -7.5, f32::NAN, 1e30, -0.0, f32::INFINITY, 2.25][i % 7] * (i as f32 - 30.0)).collect();
+        let labels: Vec<f32> = (0..77).map(|i| if i % 3 == 0 { -1.0 } else { 1.0 }).collect();
+        let mut together = vec![0f32; 77];
+        (LOGISTIC.slopes)(&LOGISTIC.parameters, &scores, &labels, &mut together);
+        for i in 0..77 {
+            let mut alone = [0f32];
+            (LOGISTIC.slopes)(&LOGISTIC.parameters, &scores[i..=i], &labels[i..=i], &mut alone);
+            assert_eq!(alone[0].to_bits(), together[i].to_bits(), "row {i}");
+        }
+    }
+
     #[test]
     fn slopes_are_derivatives_and_bounded() {
         let p = &LOGISTIC.parameters;

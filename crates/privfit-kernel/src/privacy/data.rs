@@ -242,7 +242,8 @@ impl<'u> Unit<'u> {
     /// Calls with each non-zero feature of one of its rows; not at all for a row that it does not have.
     pub fn each(&self, row: usize, mut f: impl FnMut(usize, f64)) {
         let Some(row) = self.own(row) else { return };
-        let unit = self.data.row_norm / ROW_LIMIT as f64;
+        // A hair below, so that rounding never puts a row outside of its ball.
+        let unit = self.data.row_norm / ROW_LIMIT as f64 * (1.0 - 4.0 * f64::EPSILON);
         match &self.data.rows {
             Rows::Dense(cells) => {
                 let start = row * self.data.dimension;

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 pub type LossParameters = [f64; 4];
 
 /// A loss of one or several scores and a label. Constants hold for rows of norm at most 1. Functions get many rows at a time and
-/// must treat each by itself (a conformance test checks it).
+/// must treat each by itself: every loss has a test that compares many rows with one at a time.
 #[derive(Clone, Copy)]
 pub struct Loss {
     /// Its name.

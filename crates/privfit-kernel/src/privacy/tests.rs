@@ -243,10 +243,14 @@ fn wrapping_is_exact() {
     let mut b = DatasetBuilder::new(&entropy, shape(1, false, None)).unwrap();
     (0..n).for_each(|_| b.row(&[1.0], 1.0));
     let data = b.build();
+    let mut b = DatasetBuilder::new(&entropy, shape(1, false, None)).unwrap();
+    b.row(&[1.0], 1.0);
+    let single = b.build();
     // Head-room asked for one row only: bound near 2^53, so 3000 rows exceed 2^63.
     let m = Gaussian::new(1.0, 0.5f64.powi(13), 1).unwrap();
     let (sum, reach) = integers(&data, 2, &m, 1, |b, n| b.sum(n, &identity(1)));
-    let each = reach.zero_out as i128;
+    let each = i128::from(integers(&single, 1, &m, 1, |b, n| b.sum(n, &identity(1))).0[0]);
+    assert!(each <= i128::from(reach.zero_out) && each > i128::from(reach.zero_out) - 16);
     assert!(each * n as i128 > 1 << 63, "{each}");
     assert_eq!(sum[0], (each * n as i128) as i64);
     let engine = Threads::new(1);

@@ -130,7 +130,7 @@ impl Account {
     fn described(&self) -> Result<Request, Misuse> {
         let misuse = |p: privfit::request::Problem| Misuse(p.0);
         let query = Query::parse(&self.query).map_err(misuse)?;
-        let adjacency = self.adjacency.parse().map_err(|e: privfit::Error| Misuse(e.to_string()))?;
+        let adjacency = self.adjacency.parse().map_err(|e: privfit::KernelError| Misuse(e.to_string()))?;
         let open = query == Query::Noise;
         let need = |what: &str, value: Option<f64>| {
             value.ok_or_else(|| Misuse(format!("--mechanism {} needs --{what}: add it", self.mechanism)))

@@ -4,7 +4,6 @@ use crate::{Misuse, print_line};
 use clap::{Args, Subcommand};
 use privfit::account::{Adjacency, Event, epsilon};
 use privfit::engine::Threads;
-use privfit::logistic::LOGISTIC;
 use privfit::privacy::{DatasetBuilder, Entropy, Gaussian, Laplace, Mechanism, RowShape, Run};
 use serde_json::json;
 
@@ -78,7 +77,7 @@ fn timed<T>(f: impl FnOnce() -> T) -> (T, f64) {
 
 impl Bench {
     pub(crate) fn run(self) -> Result<(), Misuse> {
-        let failed = |e: privfit::Error| Misuse(e.to_string());
+        let failed = |e: privfit::KernelError| Misuse(e.to_string());
         match self.what {
             What::Noise { samples } => noise(samples).map_err(failed),
             What::Account { repeats, only } => account(repeats.max(1), only.as_deref()),
@@ -92,13 +91,15 @@ impl Bench {
     }
 }
 
-fn noise(samples: usize) -> privfit::Result<()> {
+type Result<T, E = privfit::KernelError> = std::result::Result<T, E>;
+
+fn noise(samples: usize) -> Result<()> {
     let entropy = Entropy::system()?;
     let mut rows = DatasetBuilder::new(&entropy, RowShape { dimension: 1, row_norm: 1.0, sparse: false, rows_per_unit: None })?;
     rows.row(&[1.0], 1.0);
     let (data, engine) = (rows.build(), Threads::new(1));
     // A multiplier of 1 for one row has a scale of 2^40 grid units.
-    fn rate<M: Mechanism>(run: &mut Run<'_>, mechanism: &M, samples: usize) -> privfit::Result<f64> {
+    fn rate<M: Mechanism>(run: &mut Run<'_>, mechanism: &M, samples: usize) -> Result<f64> {
         const DIMENSION: usize = 1 << 20;
         let draws = samples.div_ceil(DIMENSION).max(1);
         run.at(mechanism, |run, scale| {
@@ -205,7 +206,7 @@ mod reference {
 }
 
 #[allow(unused_unsafe)]
-fn gradient(rows: usize, features: usize, repeats: usize) -> privfit::Result<()> {
+fn gradient(rows: usize, features: usize, repeats: usize) -> Result<()> {
     let entropy = Entropy::simulated(1);
     let shape = RowShape { dimension: features, row_norm: 1.0, sparse: false, rows_per_unit: None };
     let mut builder = DatasetBuilder::new(&entropy, shape)?;
@@ -215,18 +216,18 @@ fn gradient(rows: usize, features: usize, repeats: usize) -> privfit::Result<()>
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        (state >> 40) as f32 / (1u64 << 24) as f32 - 0.5
+        (state >> 40) as f64 / (1u64 << 24) as f64 - 0.5
     };
     let mut single = Vec::with_capacity(rows * features);
     let mut labels = Vec::with_capacity(rows);
-    let mut row = vec![0f32; features];
+    let mut row = vec![0f64; features];
     for _ in 0..rows {
         row.iter_mut().for_each(|x| *x = uniform());
-        let norm = row.iter().map(|x| x * x).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
+        let norm = row.iter().map(|x| x * x).sum::<f64>().sqrt().max(f64::MIN_POSITIVE);
         row.iter_mut().for_each(|x| *x /= norm);
         let label = if uniform() < 0.0 { -1.0 } else { 1.0 };
         builder.row(&row, label);
-        single.extend_from_slice(&row);
+        single.extend(row.iter().map(|x| *x as f32));
         labels.push(label);
     }
     let data = builder.build();
@@ -240,7 +241,8 @@ fn gradient(rows: usize, features: usize, repeats: usize) -> privfit::Result<()>
 
     let mechanism = Gaussian::for_gradients(1.0, 1.0)?;
     let mut totals: Vec<Vec<f64>> = Vec::new();
-    let mut ours = |threads: usize| -> privfit::Result<f64> {
+    let loss = privfit::loss::logistic::logistic(1, 2, 1.0, [1.0, 1.0]);
+    let mut ours = |threads: usize| -> Result<f64> {
         let engine = Threads::new(threads);
         let planned = Event::AtMost { times: 1000, event: Box::new(mechanism.event(features)) };
         // The same key for both thread counts, so that released totals can be compared.
@@ -251,7 +253,7 @@ fn gradient(rows: usize, features: usize, repeats: usize) -> privfit::Result<()>
             for i in 0..repeats {
                 let noise = run.draw(&scale, features)?;
                 let batch = run.everyone()?;
-                let (sum, seconds) = timed(|| batch.gradient_sum(&noise, &weights, &LOGISTIC));
+                let (sum, seconds) = timed(|| batch.gradient_sum(&noise, &weights, &loss));
                 best = best.min(seconds);
                 let total = run.release(noise, &sum?)?;
                 if i == 0 {

@@ -2,6 +2,11 @@
 
 mod account;
 mod bench;
+mod fit;
+mod methods;
+mod predict;
+mod progress;
+mod schema;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -13,6 +18,8 @@ use std::process::ExitCode;
     version,
     max_term_width = 110,
     after_help = "Examples:
+  privfit fit examples/adult/job.toml
+  privfit evaluate --model model.json --data test.csv
   privfit account --mechanism gaussian --noise-multiplier 1.1 --rate 0.01 --steps 1000 --delta 1e-5
   privfit account --request questions.json --format json
   privfit bench noise
@@ -26,6 +33,16 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Train a private model from a file
+    Fit(Box<fit::Fit>),
+    /// Apply a released model to new rows; costs nothing
+    Predict(predict::Predict),
+    /// Metrics of a released model on rows that count as public
+    Evaluate(predict::Evaluate),
+    /// Every method and loss: needs, guarantee, source
+    Methods(methods::Methods),
+    /// Public facts of a data set: draft, check, validate
+    Schema(schema::SchemaVerb),
     /// Epsilon, delta, noise or Renyi divergence of a described computation
     Account(Box<account::Account>),
     /// Measure this machine: noise, accounting, gradients
@@ -41,6 +58,39 @@ pub(crate) enum Format {
     Json,
 }
 
+/// Why a verb failed.
+pub(crate) struct Failure(pub(crate) privfit::Error);
+
+impl Failure {
+    /// One sentence that ends with the fix.
+    pub(crate) fn misuse(text: impl Into<String>) -> Failure {
+        Failure(privfit::Error::misuse(text))
+    }
+}
+
+impl From<privfit::Error> for Failure {
+    fn from(error: privfit::Error) -> Failure {
+        Failure(error)
+    }
+}
+
+impl From<Misuse> for Failure {
+    fn from(misuse: Misuse) -> Failure {
+        Failure::misuse(misuse.0)
+    }
+}
+
+/// From here on private data are open: a panic says nothing, and no core is dumped.
+pub(crate) fn quiet() {
+    std::panic::set_hook(Box::new(|_| {}));
+    #[cfg(unix)]
+    // SAFETY: sets a limit of this process.
+    unsafe {
+        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        libc::setrlimit(libc::RLIMIT_CORE, &none);
+    }
+}
+
 /// A misuse: one sentence that ends with the fix.
 pub(crate) struct Misuse(pub(crate) String);
 
@@ -52,15 +102,21 @@ fn main() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
-    let result = match arguments.verb {
-        Verb::Account(verb) => verb.run(),
-        Verb::Bench(verb) => verb.run(),
-    };
+    let result = std::panic::catch_unwind(|| match arguments.verb {
+        Verb::Fit(verb) => verb.run(),
+        Verb::Predict(verb) => verb.run(),
+        Verb::Evaluate(verb) => verb.run(),
+        Verb::Methods(verb) => verb.run(),
+        Verb::Schema(verb) => verb.run(),
+        Verb::Account(verb) => verb.run().map_err(Failure::from),
+        Verb::Bench(verb) => verb.run().map_err(Failure::from),
+    })
+    .unwrap_or(Err(Failure(privfit::Error::Host)));
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Misuse(text)) => {
-            eprintln!("error: {text}");
-            ExitCode::from(2)
+        Err(Failure(error)) => {
+            eprintln!("error: {error}");
+            ExitCode::from(error.code())
         }
     }
 }

@@ -1,6 +1,9 @@
 //! privfit trains machine-learning models on sensitive data with a differential-privacy guarantee that somebody who does not
 //! trust us can read, recompute and test.
 //!
+//! Five ideas: a [`Schema`] holds the public facts, a [`fit::Job`] says what is wanted, a plan ([`method`]) is complete before data
+//! are opened, a run of the [`privacy`] kernel is the only way to the records, an [`Artifact`] is what comes out.
+//!
 //! ```
 //! use privfit::account::{Adjacency, Event, epsilon};
 //!
@@ -11,8 +14,21 @@
 //! # Ok::<(), privfit::Error>(())
 //! ```
 
-pub mod logistic;
+pub mod artifact;
+pub mod constraint;
+pub mod data;
+pub mod error;
+pub mod fit;
+pub mod forecast;
+pub mod loss;
+pub mod method;
+pub mod model;
 pub mod request;
+pub mod schema;
+pub mod solve;
 mod strict_json;
 
-pub use privfit_kernel::{Error, Result, account, engine, privacy};
+pub use artifact::Artifact;
+pub use error::{Error, Result};
+pub use privfit_kernel::{Error as KernelError, account, engine, privacy};
+pub use schema::Schema;

@@ -1,11 +1,13 @@
 //! What "one record differs" means. A sensitivity or an epsilon without it is not a number.
 
 use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// The neighbouring relation of a guarantee.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Adjacency {
     /// One record's contribution is replaced by the null contribution; the number of records is public.
     ZeroOut,

@@ -7,9 +7,11 @@
 
 use super::adjacency::Adjacency;
 use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
 
 /// A private computation as a tree. Closed on purpose: a new variant makes the compiler list every accountant.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Event {
     /// Continuous Gaussian noise on a vector of bounded L2 norm.
     Gaussian {
@@ -139,7 +141,8 @@ pub enum Event {
 }
 
 /// Public facts of one objective perturbation (sum form, see `account/objective.rs`).
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Objective {
     /// Standard deviation of the linear term over one unit's gradient bound under zero-out.
     pub noise_multiplier: f64,
@@ -150,6 +153,7 @@ pub struct Objective {
     /// Bound on the log determinant ratio, e.g. log(1 + smoothness / ridge).
     pub log_determinant: f64,
     /// Standard deviation of the output noise over its reach (2 tolerance / ridge plus grid), infinite if there is none.
+    #[serde(with = "infinite_as_null")]
     pub output_noise_multiplier: f64,
     /// Standard deviation of the linear term in grid units, 0 if its law is continuous. No coupling exists between the discrete
     /// and the continuous law, so their distance is charged.
@@ -158,8 +162,22 @@ pub struct Objective {
     pub dimension: u64,
 }
 
+/// JSON has no infinity.
+mod infinite_as_null {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(value: &f64, out: S) -> Result<S::Ok, S::Error> {
+        if value.is_finite() { out.serialize_f64(*value) } else { out.serialize_none() }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+        Ok(Option::<f64>::deserialize(from)?.unwrap_or(f64::INFINITY))
+    }
+}
+
 /// Law of the number of runs in a random-stopping selection.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Stopping {
     /// Truncated negative binomial; eta = 1 is geometric, 0 logarithmic.
     NegativeBinomial {

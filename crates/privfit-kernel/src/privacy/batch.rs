@@ -138,7 +138,7 @@ impl<'d> Batch<'d> {
                     for o in 0..k {
                         scores[o] = unit.dot(row, &weights[o * d..(o + 1) * d]);
                     }
-                    loss.bounded_slopes(&scores, unit.label(row), &mut slopes);
+                    loss.bounded_slopes(&scores, &[unit.label(row)], &mut slopes);
                     for (o, s) in slopes.iter().enumerate() {
                         unit.each(row, |j, x| sum[o * d + j] += s * x);
                     }

@@ -53,6 +53,7 @@ pub struct DatasetBuilder {
     data: Dataset,
     in_unit: usize,
     scratch: Vec<f64>,
+    pairs: Vec<(u32, f64)>,
     quantised: Vec<i64>,
 }
 
@@ -83,46 +84,51 @@ impl DatasetBuilder {
             rows_per_unit: shape.rows_per_unit.unwrap_or(1),
             id: DATASETS.fetch_add(1, Ordering::Relaxed),
         };
-        Ok(DatasetBuilder { shape, data, in_unit: 0, scratch: Vec::new(), quantised: Vec::new() })
+        Ok(DatasetBuilder { shape, data, in_unit: 0, scratch: Vec::new(), pairs: Vec::new(), quantised: Vec::new() })
     }
 
-    /// Adds a row to the current unit. Features beyond the dimension are left out, missing ones are 0.
-    pub fn row(&mut self, features: &[f32], label: f32) {
-        let dimension = self.shape.dimension;
-        self.scratch.clear();
-        self.scratch.extend(features.iter().take(dimension).map(|x| f64::from(*x)));
-        self.scratch.resize(dimension, 0.0);
-        if self.finish(label) {
-            match &mut self.data.rows {
-                Rows::Dense(cells) => cells.extend(self.quantised.iter().map(|z| *z as i16)),
-                Rows::Sparse { start, index, value } => {
-                    let kept = self.quantised.iter().enumerate().filter(|(_, z)| **z != 0);
-                    kept.for_each(|(i, z)| {
-                        index.push(i as u32);
-                        value.push(*z as i16);
-                    });
-                    start.push(index.len());
-                }
-            }
+    /// Adds a row to the current unit. Features beyond the dimension are left out, missing ones are 0. A row outside of the ball is
+    /// scaled into it; a row with a cell that is not a finite number becomes the zero row.
+    pub fn row(&mut self, features: &[f64], label: f32) {
+        if !self.room_for(label) {
+            return;
         }
+        let dimension = self.shape.dimension;
+        if let Rows::Dense(cells) = &mut self.data.rows
+            && features.len() == dimension
+            && super::quantise_row::append(features, self.shape.row_norm, cells)
+        {
+            return;
+        }
+        self.scratch.clear();
+        self.scratch.extend(features.iter().take(dimension));
+        self.scratch.resize(dimension, 0.0);
+        self.quantise();
+        self.keep_dense();
     }
 
     /// Adds a row given by its non-zero features. Pairs out of range are left out; of several with one index the first counts.
-    pub fn sparse_row(&mut self, mut features: Vec<(u32, f32)>, label: f32) {
-        features.retain(|f| (f.0 as usize) < self.shape.dimension);
-        features.sort_by_key(|f| f.0);
-        features.dedup_by_key(|f| f.0);
-        if let Rows::Dense(_) = self.data.rows {
-            let mut full = vec![0f32; self.shape.dimension];
-            features.iter().for_each(|f| full[f.0 as usize] = f.1);
-            return self.row(&full, label);
+    pub fn sparse_row(&mut self, features: &[(u32, f64)], label: f32) {
+        if !self.room_for(label) {
+            return;
+        }
+        self.pairs.clear();
+        self.pairs.extend(features.iter().filter(|f| (f.0 as usize) < self.shape.dimension));
+        if !self.pairs.is_sorted_by(|a, b| a.0 < b.0) {
+            self.pairs.sort_by_key(|f| f.0);
+            self.pairs.dedup_by_key(|f| f.0);
         }
         self.scratch.clear();
-        self.scratch.extend(features.iter().map(|f| f64::from(f.1)));
-        if self.finish(label)
-            && let Rows::Sparse { start, index, value } = &mut self.data.rows
-        {
-            for (f, z) in features.iter().zip(&self.quantised) {
+        if let Rows::Dense(_) = self.data.rows {
+            self.scratch.resize(self.shape.dimension, 0.0);
+            self.pairs.iter().for_each(|f| self.scratch[f.0 as usize] = f.1);
+            self.quantise();
+            return self.keep_dense();
+        }
+        self.scratch.extend(self.pairs.iter().map(|f| f.1));
+        self.quantise();
+        if let Rows::Sparse { start, index, value } = &mut self.data.rows {
+            for (f, z) in self.pairs.iter().zip(&self.quantised) {
                 if *z != 0 {
                     index.push(f.0);
                     value.push(*z as i16);
@@ -132,16 +138,34 @@ impl DatasetBuilder {
         }
     }
 
-    /// Quantises the scratch row; says whether the unit has room for it.
-    fn finish(&mut self, label: f32) -> bool {
+    fn keep_dense(&mut self) {
+        match &mut self.data.rows {
+            Rows::Dense(cells) => cells.extend(self.quantised.iter().map(|z| *z as i16)),
+            Rows::Sparse { start, index, value } => {
+                let kept = self.quantised.iter().enumerate().filter(|(_, z)| **z != 0);
+                kept.for_each(|(i, z)| {
+                    index.push(i as u32);
+                    value.push(*z as i16);
+                });
+                start.push(index.len());
+            }
+        }
+    }
+
+    /// Takes the label if the unit has room for another row.
+    fn room_for(&mut self, label: f32) -> bool {
         if self.shape.rows_per_unit == Some(self.in_unit) {
             return false;
         }
         self.in_unit += usize::from(self.shape.rows_per_unit.is_some());
-        let per_unit = ROW_LIMIT as f64 / self.shape.row_norm;
-        super::norm::quantise::<L2>(&mut self.scratch, self.shape.row_norm, per_unit, ROW_LIMIT, &mut self.quantised);
         self.data.labels.push(if label.is_finite() { label } else { 0.0 });
         true
+    }
+
+    /// Puts the scratch row on the integers.
+    fn quantise(&mut self) {
+        let per_unit = ROW_LIMIT as f64 / self.shape.row_norm;
+        super::norm::quantise::<L2>(&mut self.scratch, self.shape.row_norm, per_unit, ROW_LIMIT, &mut self.quantised);
     }
 
     /// Ends the current unit: the next row belongs to the next slot. A unit may be empty.
@@ -150,6 +174,19 @@ impl DatasetBuilder {
         let rows = self.data.labels.len();
         if let Some(units) = &mut self.data.units {
             units.push(rows);
+        }
+    }
+
+    /// Makes room for so many rows (and non-zero cells, if rows are sparse) at once. Public numbers.
+    pub fn reserve(&mut self, rows: usize, non_zeros: usize) {
+        self.data.labels.reserve_exact(rows);
+        match &mut self.data.rows {
+            Rows::Dense(cells) => cells.reserve_exact(rows.saturating_mul(self.shape.dimension) + PADDING),
+            Rows::Sparse { start, index, value } => {
+                start.reserve_exact(rows);
+                index.reserve(non_zeros);
+                value.reserve(non_zeros);
+            }
         }
     }
 
@@ -284,9 +321,9 @@ mod tests {
         for sparse in [false, true] {
             let mut b = DatasetBuilder::new(&entropy, shape(3, sparse, None)).unwrap();
             b.row(&[1.0, -1.0, 0.5], 1.0);
-            b.row(&[f32::NAN, 1.0, 0.0], 1.0);
+            b.row(&[f64::NAN, 1.0, 0.0], 1.0);
             b.row(&[1e30, 1e30, -1e30], f32::INFINITY);
-            b.sparse_row(vec![(2, 0.25), (2, 9.0), (7, 1.0)], -1.0);
+            b.sparse_row(&[(2, 0.25), (2, 9.0), (7, 1.0)], -1.0);
             let data = b.build();
             assert_eq!(data.slots(), 4);
             assert!(data.checked());
@@ -308,7 +345,7 @@ mod tests {
         let mut b = DatasetBuilder::new(&Entropy::simulated(1), shape(1, false, Some(2))).unwrap();
         for unit in [3usize, 0, 1] {
             for i in 0..unit {
-                b.row(&[0.1 * (i + 1) as f32], i as f32);
+                b.row(&[0.1 * (i + 1) as f64], i as f32);
             }
             b.end_unit();
         }

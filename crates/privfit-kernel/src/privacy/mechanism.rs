@@ -324,6 +324,40 @@ impl Laplace {
         Ok(out)
     }
 
+    /// For a whole vector that a theorem bounds in L2: in L1 neighbours are sqrt(dimension) times as far apart, and putting the
+    /// vector on the grid costs a unit for each coordinate. Coordinates are cut at `magnitude`.
+    pub fn for_output(
+        zero_out: f64,
+        replace_one: f64,
+        magnitude: f64,
+        noise_multiplier: f64,
+        dimension: usize,
+    ) -> Result<Laplace> {
+        positive("sensitivity", zero_out)?;
+        positive("magnitude", magnitude)?;
+        positive("noise_multiplier", noise_multiplier)?;
+        let root = (dimension as f64).sqrt().next_up();
+        let room = 51.0 - (magnitude / (zero_out * root * noise_multiplier)).log2().max(0.0);
+        let bits = f64::from(BITS).min(room.floor()).max(1.0) as u32;
+        let bound = bound_for(bits, noise_multiplier)?;
+        let rounding = dimension as u64 + 1;
+        let unit = (zero_out * root / bound.saturating_sub(rounding + 1) as f64).next_up();
+        let replaced = (replace_one * root / unit).ceil();
+        if bits < 12 || bound <= 2 * rounding || !(replaced < 2f64.powi(61)) {
+            return Err(Error::domain("sensitivity", zero_out, "the grid is too coarse for this vector: use Gaussian noise"));
+        }
+        let grid = Grid {
+            shape: Shape::Laplace,
+            bits,
+            reach: Reach { zero_out: bound, replace_one: (replaced as u64 + 1 + rounding).max(bound) },
+            bound,
+            kind: GridKind::Output { dimension },
+            unit: usable(unit)?,
+            clip: magnitude,
+        };
+        Ok(Laplace { grid })
+    }
+
     /// The noise multiplier really used.
     pub fn noise_multiplier(&self) -> f64 {
         2f64.powi(self.grid.bits as i32) / self.grid.reach.zero_out as f64

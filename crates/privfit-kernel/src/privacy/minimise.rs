@@ -4,8 +4,11 @@
 //! public grid and added as integers: every engine gives the same bits. The certified gradient norm is the measured one plus a
 //! floor for this rounding; without the floor a tolerance could be claimed that the arithmetic cannot reach.
 
-use super::data::Dataset;
+use super::block_gradient::{BlockGradient, cell_unit};
+use super::data::{Dataset, Rows};
 use super::loss::Loss;
+use super::precondition::Preconditioner;
+use super::run::ProblemSize;
 use crate::engine::{Engine, Pass};
 use crate::error::{Error, Result};
 
@@ -33,73 +36,87 @@ pub(crate) struct Objective<'a> {
     pub(crate) linear_bound: f64,
 }
 
+/// What is known about a minimisation before data are opened: how fine sums are, how far the solver goes, how exact it can be.
+pub(crate) struct Limits<'a> {
+    pub(crate) size: ProblemSize,
+    pub(crate) loss: &'a Loss,
+    pub(crate) ridge: f64,
+    pub(crate) linear_bound: f64,
+}
+
+impl Limits<'_> {
+    /// Most rows that these units can have: public, unlike the number that they do have.
+    fn rows(&self) -> f64 {
+        (self.size.slots * self.size.rows_per_unit).max(1) as f64
+    }
+
+    /// Bits after the point of block sums: fewer if the sum of all rows would not fit.
+    fn bits(&self) -> i32 {
+        let largest = self.rows() * self.loss.lipschitz * self.size.row_norm;
+        40.min((61.0 - largest.log2()).floor() as i32)
+    }
+
+    /// No iterate of the solver is longer than this, and the minimiser is at most half as long: there the objective is not above
+    /// its value at zero, so that (ridge/2) r^2 - |linear| r <= rows x loss at zero; and its gradient is zero, so that
+    /// ridge r <= rows x gradient bound + |linear|.
+    pub(crate) fn radius(&self) -> f64 {
+        let (rows, ridge, linear) = (self.rows(), self.ridge, self.linear_bound);
+        let by_value = (linear + (linear * linear + 2.0 * ridge * rows * self.loss.at_zero).sqrt()) / ridge;
+        let by_gradient = (rows * self.loss.lipschitz * self.size.row_norm + linear) / ridge;
+        2.0 * by_value.min(by_gradient)
+    }
+
+    /// Bound on the error of a computed gradient at any point within the radius; public.
+    pub(crate) fn floor(&self) -> f64 {
+        let d = (self.size.features * self.loss.outputs) as f64;
+        let rows = self.rows();
+        let blocks = (self.size.slots as f64 / BLOCK as f64).ceil();
+        let (slope, row) = (self.loss.lipschitz, self.size.row_norm);
+        let rounding = d.sqrt() * blocks * 2f64.powi(-self.bits() - 1);
+        // A score is off by u |theta| |x| for each of the additions behind one another: of one in 16 terms, and 22 more, for dense
+        // rows, of every term for sparse ones. Its slope is off by the smoothness times that, and 16 u of its own size.
+        let features = self.size.features as f64;
+        let additions = if self.size.sparse { features + 4.0 } else { features / 16.0 + 24.0 };
+        let score = additions * f64::EPSILON * self.radius() * row;
+        let slopes = rows * row * (self.loss.smoothness * score + 16.0 * f64::EPSILON * slope);
+        // Recursive sums of at most BLOCK x rows-per-unit terms.
+        let sums = rows * slope * row * ((BLOCK * self.size.rows_per_unit) as f64 + 4.0) * f64::EPSILON;
+        let rest = 4.0 * f64::EPSILON * (self.ridge * self.radius() + self.linear_bound + rows * slope * row);
+        rounding + slopes + sums + rest
+    }
+}
+
 impl Objective<'_> {
     pub(crate) fn dimension(&self) -> usize {
         self.data.dimension * self.problem.loss.outputs
     }
 
-    /// Most rows that these units can have: public, unlike the number that they do have.
-    fn rows(&self) -> f64 {
-        (self.data.slots() * self.data.rows_per_unit).max(1) as f64
-    }
-
-    /// Bits after the point of block sums: fewer if the sum of all rows would not fit.
-    fn bits(&self) -> i32 {
-        let largest = self.rows() * self.problem.loss.lipschitz * self.data.row_norm;
-        40.min((61.0 - largest.log2()).floor() as i32)
-    }
-
-    /// No minimiser, and no iterate of the solver, is longer than this.
-    pub(crate) fn radius(&self) -> f64 {
-        let rows = self.rows();
-        2.0 * (rows * self.problem.loss.lipschitz * self.data.row_norm + self.linear_bound) / self.problem.ridge
-    }
-
-    /// Bound on the error of a computed gradient at any point within the radius; public.
-    pub(crate) fn floor(&self) -> f64 {
-        let d = self.dimension() as f64;
-        let rows = self.rows();
-        let blocks = (self.data.slots() as f64 / BLOCK as f64).ceil();
-        let (slope, row) = (self.problem.loss.lipschitz, self.data.row_norm);
-        let rounding = d.sqrt() * blocks * 2f64.powi(-self.bits() - 1);
-        // A score is off by (d + 2) u |theta| |x|; its slope by the smoothness times that, and 16 u of its own size.
-        let score = (self.data.dimension as f64 + 2.0) * f64::EPSILON * self.radius() * row;
-        let slopes = rows * row * (self.problem.loss.smoothness * score + 16.0 * f64::EPSILON * slope);
-        // Recursive sums of at most BLOCK x rows-per-unit terms.
-        let sums = rows * slope * row * ((BLOCK * self.data.rows_per_unit) as f64 + 2.0) * f64::EPSILON;
-        let rest = 4.0 * f64::EPSILON * (self.problem.ridge * self.radius() + self.linear_bound + rows * slope * row);
-        rounding + slopes + sums + rest
+    pub(crate) fn limits(&self) -> Limits<'_> {
+        let size = ProblemSize {
+            slots: self.data.slots(),
+            rows_per_unit: self.data.rows_per_unit,
+            features: self.data.dimension,
+            row_norm: self.data.row_norm,
+            sparse: matches!(self.data.rows, Rows::Sparse { .. }),
+        };
+        Limits { size, loss: self.problem.loss, ridge: self.problem.ridge, linear_bound: self.linear_bound }
     }
 
     /// The gradient, the same bits on every engine.
     fn gradient(&self, theta: &[f64]) -> Result<Vec<f64>> {
         let (d, k) = (self.data.dimension, self.problem.loss.outputs);
-        let loss = self.problem.loss;
-        let scale = 2f64.powi(self.bits());
+        let scale = 2f64.powi(self.limits().bits());
+        let cell = cell_unit(self.data) * scale;
         let add = |range: std::ops::Range<usize>, out: &mut [i64]| {
             let mut sum = vec![0f64; d * k];
-            let (mut scores, mut slopes) = (vec![0f64; k], vec![0f64; k]);
+            let mut block = BlockGradient::new(self.data, self.problem.loss, self.chosen, theta);
             let mut start = range.start;
             while start < range.end {
                 let end = (start / BLOCK * BLOCK + BLOCK).min(range.end);
                 sum.fill(0.0);
-                for slot in start..end {
-                    if self.chosen.is_some_and(|c| !c[slot]) {
-                        continue;
-                    }
-                    let unit = self.data.unit(slot);
-                    for row in 0..unit.rows() {
-                        for o in 0..k {
-                            scores[o] = unit.dot(row, &theta[o * d..(o + 1) * d]);
-                        }
-                        loss.bounded_slopes(&scores, unit.label(row), &mut slopes);
-                        for (o, s) in slopes.iter().enumerate() {
-                            unit.each(row, |j, x| sum[o * d + j] += s * x);
-                        }
-                    }
-                }
+                block.add(start..end, &mut sum);
                 for (total, s) in out.iter_mut().zip(&sum) {
-                    *total = total.wrapping_add((s * scale).round() as i64);
+                    *total = total.wrapping_add((s * cell).round_ties_even() as i64);
                 }
                 start = end;
             }
@@ -112,7 +129,7 @@ impl Objective<'_> {
 
     /// A point whose true gradient norm is at most the tolerance.
     pub(crate) fn solve(&self) -> Result<Vec<f64>> {
-        let floor = self.floor();
+        let floor = self.limits().floor();
         let tolerance = self.problem.tolerance;
         if tolerance < 4.0 * floor {
             return Err(Error::domain(
@@ -121,26 +138,33 @@ impl Objective<'_> {
                 "give at least four times the rounding floor of the gradient, or a larger ridge",
             ));
         }
-        let radius = self.radius();
+        let radius = self.limits().radius();
         let certified = |theta: &[f64], g: &[f64]| norm(theta) <= radius && norm(g) + floor <= tolerance;
         let mut theta = vec![0.0; self.dimension()];
         let mut g = self.gradient(&theta)?;
+        let mut matrix = Preconditioner::at(self.data, self.problem.loss, self.problem.ridge, &theta);
         // Limited-memory quasi-Newton with a search on the slope along the line: the function is convex, so it is monotone.
         let mut pairs: Vec<(Vec<f64>, Vec<f64>, f64)> = Vec::new();
-        for _ in 0..1000 {
+        for step in 0..1000 {
             if certified(&theta, &g) {
                 return Ok(theta);
             }
-            let direction = two_loop(&g, &pairs);
+            if step == 2 && matrix.is_some() {
+                // Most of the way is done: curvatures here are those at the end.
+                matrix = Preconditioner::at(self.data, self.problem.loss, self.problem.ridge, &theta);
+                pairs.clear();
+            }
+            let direction = two_loop(&g, &pairs, matrix.as_ref());
             let slope = dot(&g, &direction);
             if !(slope < 0.0) {
-                if pairs.is_empty() {
+                if pairs.is_empty() && matrix.is_none() {
                     break;
                 }
                 pairs.clear();
+                matrix = None;
                 continue;
             }
-            let (mut low, mut high, mut t) = (0.0, f64::INFINITY, if pairs.is_empty() { (1.0 / norm(&g)).min(1.0) } else { 1.0 });
+            let (mut low, mut high, mut t) = (0.0, f64::INFINITY, if pairs.is_empty() && matrix.is_none() { (1.0 / norm(&g)).min(1.0) } else { 1.0 });
             let mut next = None;
             for _ in 0..40 {
                 let at: Vec<f64> = theta.iter().zip(&direction).map(|(w, p)| w + t * p).collect();
@@ -183,9 +207,9 @@ impl Objective<'_> {
     /// Plain gradient descent from wherever the fast solver stopped. It contracts the distance to the minimiser by
     /// 1 - ridge/(smoothness + ridge) a step, so the number of steps has a worst case, and the certificate is always reached.
     fn descend(&self, mut theta: Vec<f64>, mut g: Vec<f64>, certified: impl Fn(&[f64], &[f64]) -> bool) -> Result<Vec<f64>> {
-        let rows = self.rows();
+        let rows = self.limits().rows();
         let smooth = rows * self.problem.loss.smoothness * self.data.row_norm.powi(2) + self.problem.ridge;
-        let start = smooth * 2.0 * self.radius();
+        let start = smooth * 2.0 * self.limits().radius();
         // Four times the count for exact gradients: errors are below a quarter of the tolerance.
         let worst = 4.0 * smooth / self.problem.ridge * (start / (0.5 * self.problem.tolerance)).ln().max(1.0);
         let mut left = (worst.ceil() as u64).saturating_add(1);
@@ -212,7 +236,7 @@ fn norm(a: &[f64]) -> f64 {
     dot(a, a).sqrt() * (1.0 + (a.len() as f64 + 4.0) * f64::EPSILON)
 }
 
-fn two_loop(g: &[f64], pairs: &[(Vec<f64>, Vec<f64>, f64)]) -> Vec<f64> {
+fn two_loop(g: &[f64], pairs: &[(Vec<f64>, Vec<f64>, f64)], matrix: Option<&Preconditioner>) -> Vec<f64> {
     let mut q = g.to_vec();
     let mut factors = Vec::with_capacity(pairs.len());
     for (s, y, rho) in pairs.iter().rev() {
@@ -220,7 +244,9 @@ fn two_loop(g: &[f64], pairs: &[(Vec<f64>, Vec<f64>, f64)]) -> Vec<f64> {
         q.iter_mut().zip(y).for_each(|(q, y)| *q -= a * y);
         factors.push(a);
     }
-    if let Some((s, y, _)) = pairs.last() {
+    if let Some(matrix) = matrix {
+        matrix.solve(&mut q);
+    } else if let Some((s, y, _)) = pairs.last() {
         let scale = dot(s, y) / dot(y, y);
         q.iter_mut().for_each(|q| *q *= scale);
     }

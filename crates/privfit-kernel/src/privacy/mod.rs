@@ -4,6 +4,7 @@
 //! [`Contribution`]s and arithmetic on what was released; it never holds a row, and what it cannot do does not compile.
 
 mod batch;
+mod block_gradient;
 mod contribution;
 mod data;
 mod exact;
@@ -12,6 +13,8 @@ mod loss;
 mod mechanism;
 mod minimise;
 mod norm;
+mod precondition;
+mod quantise_row;
 mod record;
 mod rng;
 mod run;
@@ -32,5 +35,5 @@ pub use mechanism::{Exponential, Gaussian, Laplace, Mechanism, Reach, Scale};
 pub use minimise::Problem;
 pub use norm::{L1, L2, LInf, Norm};
 pub use rng::{Entropy, NoiseRng, Rate, Stream};
-pub use run::{Additive, LinearTerm, Run, planned_step};
+pub use run::{Additive, LinearTerm, ProblemSize, Run, planned_step};
 pub use value::{Bounded, Local, Noise, Released, Sensitive, Support, Theorem};

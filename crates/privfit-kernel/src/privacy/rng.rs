@@ -77,6 +77,11 @@ impl Entropy {
         Ok(key)
     }
 
+    /// A generator for the choice of a unit's rows, before they reach the kernel. It never meets noise or batches.
+    pub fn for_units(&self) -> Result<NoiseRng> {
+        self.rng(Stream::Unit)
+    }
+
     /// A generator with a key of its own.
     pub(crate) fn rng(&self, stream: Stream) -> Result<NoiseRng> {
         let mut key = self.key(stream)?;
@@ -119,6 +124,11 @@ impl NoiseRng {
     /// A uniform word.
     pub fn next_word(&mut self) -> u64 {
         self.word()
+    }
+
+    /// A uniform number below `count`.
+    pub fn below(&mut self, count: u64) -> u64 {
+        ((u128::from(self.word()) * u128::from(count)) >> 64) as u64
     }
 
     /// A uniform number in [0, 1), for choices inside of a unit; never for noise.

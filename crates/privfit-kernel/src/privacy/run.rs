@@ -30,6 +30,11 @@ pub struct LinearTerm {
 }
 
 impl LinearTerm {
+    /// A length that the term exceeds with a probability below e^-800.
+    fn longest(&self, loss: &Loss, row_norm: f64, dimension: usize) -> f64 {
+        self.noise_multiplier * loss.lipschitz * row_norm * ((dimension as f64).sqrt() + 40.0)
+    }
+
     /// The event that `minimize` will record for this loss, row norm, ridge and number of features.
     pub fn event(&self, loss: &Loss, row_norm: f64, ridge: f64, features: usize) -> Event {
         let rank = f64::from(loss.rank);
@@ -37,7 +42,8 @@ impl LinearTerm {
             noise_multiplier: self.noise_multiplier,
             replace_factor: 2.0,
             degrees: loss.rank,
-            log_determinant: rank * (loss.smoothness * row_norm * row_norm / ridge).ln_1p().next_up(),
+            // Eigenvalues that sum to the trace: the determinant is largest when they are equal.
+            log_determinant: rank * (loss.trace / rank * row_norm * row_norm / ridge).ln_1p().next_up(),
             output_noise_multiplier: f64::INFINITY,
             grid_sigma: 1 << LINEAR_BITS,
             dimension: (features * loss.outputs) as u64,
@@ -240,7 +246,7 @@ impl<'d> Run<'d> {
     }
 
     /// A value that comes from all records.
-    fn whole<'id>(&mut self, values: Vec<i64>, grid: super::mechanism::Grid) -> Bounded<'id, L2> {
+    fn whole<'id, N: Norm>(&mut self, values: Vec<i64>, grid: super::mechanism::Grid) -> Bounded<'id, N> {
         self.batches += 1;
         let origin = Origin { batch: self.batches, rate: None, part: None, by_slot: false };
         Bounded { values, grid, origin, run: self.id, brand: PhantomData }
@@ -286,8 +292,7 @@ impl<'d> Run<'d> {
             let mut integers = vec![0i64; dimension];
             super::sampler::Sampler::new(super::sampler::Shape::Gaussian, LINEAR_BITS).fill(&mut rng, &mut integers);
             term.iter_mut().zip(&integers).for_each(|(t, z)| *t = *z as f64 * unit);
-            // Exceeded with a probability below e^-800.
-            linear_bound = deviation * ((dimension as f64).sqrt() + 40.0);
+            linear_bound = l.longest(problem.loss, self.data.row_norm, dimension);
         }
         let objective =
             Objective { data: self.data, chosen: on.chosen.as_deref(), engine: self.engine, problem, linear: term, linear_bound };
@@ -309,20 +314,22 @@ impl<'d> Run<'d> {
         Sensitive { claim: Some(theorem), ..value }
     }
 
-    /// Puts a whole vector on the grid of `Gaussian::for_output`, on the word of the theorem that it carries.
-    pub fn bounded<'id>(&mut self, noise: &Noise<'id, L2>, value: Sensitive<Vec<f64>>) -> Result<Bounded<'id, L2>> {
+    /// Puts a whole vector on the grid of `Gaussian::for_output` or `Laplace::for_output`, on the word of the theorem that it
+    /// carries. The theorem speaks of L2; in L1 a vector is at most sqrt(d) times as long.
+    pub fn bounded<'id, N: Additive>(&mut self, noise: &Noise<'id, N>, value: Sensitive<Vec<f64>>) -> Result<Bounded<'id, N>> {
         let grid = noise.grid;
         let dimension = noise.values.len();
         let Some(theorem) = value.claim else {
             return Err(Error::Mismatch { what: "no theorem bounds this vector: use claim_by_theorem" });
         };
         if noise.run != self.id || value.run != self.id || grid.kind != (GridKind::Output { dimension }) {
-            return Err(Error::Mismatch {
-                what: "a whole vector needs noise of this run from Gaussian::for_output of its length",
-            });
+            return Err(Error::Mismatch { what: "a whole vector needs noise of this run made by for_output of its length" });
         }
-        let rounding = super::norm::root_up(dimension as u128) as f64;
-        let fits = |distance: f64, reach: u64| (distance / grid.unit).ceil() + rounding <= reach as f64;
+        let in_l1 = N::NAME == L1::NAME;
+        let root = super::norm::root_up(dimension as u128) as f64;
+        let rounding = if in_l1 { dimension as f64 } else { root };
+        let longer = if in_l1 { (dimension as f64).sqrt().next_up() } else { 1.0 };
+        let fits = |distance: f64, reach: u64| (distance * longer / grid.unit).ceil() + rounding <= reach as f64;
         if !(fits(theorem.zero_out, grid.reach.zero_out) && fits(theorem.replace_one, grid.reach.replace_one)) {
             return Err(Error::Mismatch { what: "the theorem needs a larger reach than the noise was drawn for" });
         }
@@ -360,5 +367,30 @@ pub fn planned_step(mechanism: &Gaussian, dimension: usize, rate: Option<Rate>) 
     match rate {
         None => event,
         Some(rate) => event.sampled(rate.value()),
+    }
+}
+
+/// Public sizes of a minimisation, before data are opened.
+#[derive(Clone, Copy, Debug)]
+pub struct ProblemSize {
+    /// Units.
+    pub slots: usize,
+    /// Most rows of one unit.
+    pub rows_per_unit: usize,
+    /// Features of a row.
+    pub features: usize,
+    /// Bound on the norm of a row.
+    pub row_norm: f64,
+    /// Whether rows are index-value pairs.
+    pub sparse: bool,
+}
+
+impl ProblemSize {
+    /// Smallest tolerance that `Run::minimize` accepts, and a bound on the length of what it returns.
+    pub fn limits(&self, loss: &Loss, ridge: f64, linear: Option<LinearTerm>) -> (f64, f64) {
+        let dimension = self.features * loss.outputs;
+        let linear_bound = linear.map_or(0.0, |l| l.longest(loss, self.row_norm, dimension));
+        let limits = super::minimise::Limits { size: *self, loss, ridge, linear_bound };
+        (4.0 * limits.floor(), limits.radius())
     }
 }

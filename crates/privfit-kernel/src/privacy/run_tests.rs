@@ -47,7 +47,7 @@ fn an_attacker_sees_no_more_than_the_claim() {
     let (engine, entropy) = (Threads::new(1), Entropy::system().unwrap());
     let audit =
         |name: &str, mechanism: &Gaussian, sum: for<'id> fn(&Batch<'_>, &Noise<'id, L2>) -> crate::Result<Bounded<'id, L2>>| {
-            let release = |record: &[f32]| -> Vec<f64> {
+            let release = |record: &[f64]| -> Vec<f64> {
                 let mut b = DatasetBuilder::new(&entropy, shape(2, false, None)).unwrap();
                 b.row(&[0.3, -0.2], 1.0);
                 b.row(record, -1.0);
@@ -270,7 +270,7 @@ fn blocks_move_by_at_most_the_reach() {
     let sum = |change| integers(&dataset(100, 6, false, change), 2, &m, 6, |b, n| b.sum_blocks(n, &rows));
     let base = sum(None);
     for at in [0usize, 31, 32, 99] {
-        for with in [None, Some(vec![9.0f32; 6]), Some(vec![0.01; 6])] {
+        for with in [None, Some(vec![9.0f64; 6]), Some(vec![0.01; 6])] {
             let other = sum(Some((at, with.clone())));
             let gap: Vec<i64> = base.0.iter().zip(&other.0).map(|(a, b)| a - b).collect();
             let reach = if with.is_some() { base.1.replace_one } else { base.1.zero_out };
@@ -294,7 +294,7 @@ fn selection_then_values_on_the_selected() {
     let entropy = Entropy::system().unwrap();
     let mut b = DatasetBuilder::new(&entropy, shape(50, true, None)).unwrap();
     for i in 0..3000u32 {
-        b.sparse_row(vec![(7, 0.6), (23, -0.5), (i % 50, 0.1)], 1.0);
+        b.sparse_row(&[(7, 0.6), (23, -0.5), (i % 50, 0.1)], 1.0);
     }
     let data = b.build();
     let engine = Threads::new(2);
@@ -500,7 +500,7 @@ fn tolerance_below_the_rounding_floor_is_refused() {
         linear_bound: 0.0,
     };
     let blocks = (5000f64 / 256.0).ceil() * 0.5f64.powi(41) * 10f64.sqrt();
-    assert!(objective.floor() >= blocks, "the floor holds the rounding of every block: {} {blocks}", objective.floor());
+    assert!(objective.limits().floor() >= blocks, "the floor holds the rounding of every block: {} {blocks}", objective.limits().floor());
     // The numbers of the correction: 10^7 rows, 100 features: 1.8e-7, against a tolerance of 2.7e-9.
     let published: f64 = 39063.0 * 0.5f64.powi(41) * 10.0;
     assert!((published / 1.8e-7 - 1.0).abs() < 0.02 && published > 60.0 * 2.7e-9);

@@ -5,10 +5,10 @@ use crate::account::Event;
 use crate::engine::Threads;
 
 /// Test loss: logistic, labels -1 and 1.
-pub(crate) const LOGISTIC: Loss = Loss {
+pub(crate) static LOGISTIC: Loss = Loss {
     name: "logistic",
     outputs: 1,
-    parameters: [0.0; 4],
+    parameters: Vec::new(),
     values: |_, s, y, out| {
         for ((o, s), y) in out.iter_mut().zip(s).zip(y) {
             let m = -s * f64::from(*y);
@@ -30,13 +30,15 @@ pub(crate) const LOGISTIC: Loss = Loss {
     rank: 1,
     lipschitz: 1.0,
     smoothness: 0.25,
+    trace: 0.25,
+    at_zero: std::f64::consts::LN_2,
 };
 
 /// Three scores, slopes p - e_label.
-const SOFTMAX: Loss = Loss {
+static SOFTMAX: Loss = Loss {
     name: "softmax",
     outputs: 3,
-    parameters: [0.0; 4],
+    parameters: Vec::new(),
     values: |_, _, _, out| out.fill(0.0),
     slopes: |_, s, y, out| {
         for ((s, y), o) in s.chunks(3).zip(y).zip(out.chunks_mut(3)) {
@@ -58,6 +60,8 @@ const SOFTMAX: Loss = Loss {
     rank: 2,
     lipschitz: std::f64::consts::SQRT_2,
     smoothness: 0.5,
+    trace: 2.0 / 3.0,
+    at_zero: 1.1,
 };
 
 pub(super) fn identity(dimension: usize) -> Contribution {
@@ -74,12 +78,12 @@ pub(super) fn shape(dimension: usize, sparse: bool, rows_per_unit: Option<usize>
 }
 
 /// Pseudo-random rows; row `change` is replaced by `with` (None: the null record).
-pub(super) fn dataset(n: usize, d: usize, sparse: bool, change: Option<(usize, Option<Vec<f32>>)>) -> Dataset {
+pub(super) fn dataset(n: usize, d: usize, sparse: bool, change: Option<(usize, Option<Vec<f64>>)>) -> Dataset {
     let entropy = Entropy::simulated(0);
     let mut rng = Entropy::simulated(42).rng(Stream::Initialisation).unwrap();
     let mut b = DatasetBuilder::new(&entropy, shape(d, sparse, None)).unwrap();
     for i in 0..n {
-        let row: Vec<f32> = (0..d).map(|_| (rng.uniform() * 2.0 - 1.0) as f32).collect();
+        let row: Vec<f64> = (0..d).map(|_| rng.uniform() * 2.0 - 1.0).collect();
         let label = if rng.uniform() < 0.5 { -1.0 } else { 1.0 };
         match &change {
             Some((at, Some(with))) if *at == i => b.row(with, -label),
@@ -123,8 +127,8 @@ fn sums_do_not_depend_on_threads_or_order() {
     let entropy = Entropy::simulated(0);
     let mut back = DatasetBuilder::new(&entropy, shape(9, false, None)).unwrap();
     for slot in (0..50_000).rev() {
-        let mut row = vec![0f32; 9];
-        data.unit(slot).each(0, |i, x| row[i] = x as f32);
+        let mut row = vec![0f64; 9];
+        data.unit(slot).each(0, |i, x| row[i] = x);
         back.row(&row, data.unit(slot).label(0));
     }
     // Decoding and encoding again may move a cell by one grid unit, so compare the data with its own reversal.
@@ -132,14 +136,14 @@ fn sums_do_not_depend_on_threads_or_order() {
     let entropy = Entropy::simulated(0);
     let mut forth = DatasetBuilder::new(&entropy, shape(9, false, None)).unwrap();
     for slot in (0..50_000).rev() {
-        let mut row = vec![0f32; 9];
-        back.unit(slot).each(0, |i, x| row[i] = x as f32);
+        let mut row = vec![0f64; 9];
+        back.unit(slot).each(0, |i, x| row[i] = x);
         forth.row(&row, back.unit(slot).label(0));
     }
     let mut again = DatasetBuilder::new(&entropy, shape(9, false, None)).unwrap();
     for slot in 0..50_000 {
-        let mut row = vec![0f32; 9];
-        back.unit(slot).each(0, |i, x| row[i] = x as f32);
+        let mut row = vec![0f64; 9];
+        back.unit(slot).each(0, |i, x| row[i] = x);
         again.row(&row, back.unit(slot).label(0));
     }
     let (forth, again) = (forth.build(), again.build());
@@ -157,12 +161,12 @@ fn sums_do_not_depend_on_threads_or_order() {
 #[test]
 fn neighbours_move_sums_by_at_most_the_reach() {
     let d = 5;
-    let extremes: Vec<Vec<f32>> = vec![
+    let extremes: Vec<Vec<f64>> = vec![
         vec![1e30, 0.0, 0.0, 0.0, 0.0],
         vec![-1.0, -1.0, -1.0, -1.0, -1.0],
-        vec![f32::NAN, 1.0, 0.0, 0.0, 0.0],
+        vec![f64::NAN, 1.0, 0.0, 0.0, 0.0],
         vec![1.0, 0.0, 0.0, 0.0, 0.0],
-        vec![1e-40, 1.0, f32::MIN_POSITIVE, -0.0, 0.0],
+        vec![1e-310, 1.0, f64::MIN_POSITIVE, -0.0, 0.0],
     ];
     let w = vec![30.0, -20.0, 0.0, 5.0, 1e9];
     let weights3: Vec<f64> = w.iter().chain(&w).chain(&w).enumerate().map(|(i, w)| w * (i as f64 - 7.0)).collect();
@@ -210,7 +214,7 @@ fn neighbours_move_sums_by_at_most_the_reach() {
 #[test]
 fn released_numbers_lie_on_the_grid() {
     let entropy = Entropy::system().unwrap();
-    for x in [0.0f32, 1.0, 2f32.powi(-30), 2f32.powi(20), 0.37] {
+    for x in [0.0f64, 1.0, 2f64.powi(-30), 2f64.powi(20), 0.37] {
         let mut b = DatasetBuilder::new(&entropy, shape(1, false, None)).unwrap();
         b.row(&[x], 1.0);
         let data = b.build();
@@ -271,20 +275,20 @@ fn wrapping_is_exact() {
 #[test]
 fn orders_that_break_float_sums_do_not_matter() {
     let entropy = Entropy::simulated(0);
-    let build = |rows: &[f32]| {
+    let build = |rows: &[f64]| {
         let mut b = DatasetBuilder::new(&entropy, RowShape { row_norm: 2f64.powi(53), ..shape(1, false, None) }).unwrap();
         rows.iter().for_each(|x| b.row(&[*x], 1.0));
         b.build()
     };
     let m = Gaussian::new(2f64.powi(53), 1.0, 4096).unwrap();
-    let sum = |rows: &[f32]| integers(&build(rows), 1, &m, 1, |b, n| b.sum(n, &identity(1)));
-    let big = 2f32.powi(53);
-    let ones_after: Vec<f32> = std::iter::once(big).chain(std::iter::repeat_n(1.0, 4000)).collect();
-    let ones_before: Vec<f32> = std::iter::repeat_n(1.0, 4000).chain([big]).collect();
+    let sum = |rows: &[f64]| integers(&build(rows), 1, &m, 1, |b, n| b.sum(n, &identity(1)));
+    let big = 2f64.powi(53);
+    let ones_after: Vec<f64> = std::iter::once(big).chain(std::iter::repeat_n(1.0, 4000)).collect();
+    let ones_before: Vec<f64> = std::iter::repeat_n(1.0, 4000).chain([big]).collect();
     assert_eq!(sum(&ones_after).0, sum(&ones_before).0);
-    let float = |rows: &[f32]| rows.iter().fold(0f64, |s, x| s + f64::from(*x));
+    let float = |rows: &[f64]| rows.iter().fold(0f64, |s, x| s + *x);
     assert_ne!(float(&ones_after), float(&ones_before), "in floating point the order counts");
-    let alternating: Vec<f32> = (0..4000).map(|i| if i % 2 == 0 { big } else { -1.0 }).collect();
+    let alternating: Vec<f64> = (0..4000).map(|i| if i % 2 == 0 { big } else { -1.0 }).collect();
     for rows in [&ones_after, &ones_before, &alternating] {
         for at in [0, 1, rows.len() - 1] {
             let mut other = rows.clone();

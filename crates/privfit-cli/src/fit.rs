@@ -1,0 +1,285 @@
+//! `privfit fit`: train a model from a file.
+
+use crate::{Failure, Format, print_line, quiet};
+use clap::Args;
+use privfit::account::Adjacency;
+use privfit::constraint::Constraint;
+use privfit::data::load::Source;
+use privfit::fit::{Job, Prepared, prepare, public_rows};
+use privfit::method::Settings;
+use privfit::privacy::Entropy;
+use privfit::{Artifact, Error, Schema};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  privfit fit examples/adult/job.toml
+  privfit fit --data visits.csv --schema visits.toml --epsilon 1 --delta 1e-8 --out model.json
+  privfit fit examples/adult/job.toml --epsilon 0.1 --dry-run
+
+A job file holds the same keys as the flags (data, labels, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out,
+threads, and a table [set]); paths in it are relative to it, and flags win over it.")]
+pub(crate) struct Fit {
+    /// Job file with the same keys as the flags
+    job: Option<PathBuf>,
+    /// Files with records: CSV, CSV.gz, Parquet, LIBSVM, NumPy, IDX
+    #[arg(long, num_args = 1..)]
+    data: Vec<PathBuf>,
+    /// Files with labels, for formats that keep them apart
+    #[arg(long, num_args = 1..)]
+    labels: Vec<PathBuf>,
+    /// Public facts: bounds, categories, classes, unit of privacy
+    #[arg(long)]
+    schema: Option<PathBuf>,
+    /// Number of rows (or units), if it is to be declared rather than counted
+    #[arg(long)]
+    rows: Option<u64>,
+    /// Privacy parameter epsilon
+    #[arg(long)]
+    epsilon: Option<f64>,
+    /// Privacy parameter delta
+    #[arg(long)]
+    delta: Option<f64>,
+    /// zero-out (default), replace-one or add-remove
+    #[arg(long)]
+    adjacency: Option<String>,
+    /// logistic, softmax, huber-svm, hinge, squared or huber
+    #[arg(long)]
+    loss: Option<String>,
+    /// auto (default), or a method of `privfit methods`
+    #[arg(long)]
+    method: Option<String>,
+    /// A setting of method or loss, like steps=200
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// none (default), l2:R, l1:R, box:LOW:HIGH or simplex:R
+    #[arg(long)]
+    constraint: Option<String>,
+    /// Where the model goes
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Threads; all cores by default
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Print plan, noise, cost and a forecast; open no data
+    #[arg(long)]
+    dry_run: bool,
+    /// Take noise from a seed: repeatable, and NOT private
+    #[arg(long, value_name = "SEED")]
+    simulate: Option<u64>,
+    /// Accept a delta of 1/rows or more
+    #[arg(long)]
+    allow_large_delta: bool,
+    /// How results are printed
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+/// Keys of a job file.
+const KEYS: &str = "data, labels, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out, threads, \
+                    allow_large_delta, set";
+
+impl Fit {
+    pub(crate) fn run(mut self) -> Result<(), Failure> {
+        if let Some(path) = self.job.clone() {
+            self.read_job(&path)?;
+        }
+        let Some(schema_path) = &self.schema else {
+            return Err(Failure::misuse("no schema is given: add --schema FILE (start with `privfit schema init DATA`)"));
+        };
+        let text = read_text(schema_path, "schema")?;
+        let schema = Schema::parse(&text)?;
+        let settings = settings(&self.set)?;
+        let source = Source { files: self.data.clone(), labels: self.labels.clone() };
+        let job = Job {
+            schema,
+            rows: self.rows,
+            epsilon: self.epsilon.ok_or_else(|| Failure::misuse("epsilon is missing: add --epsilon (1 is a common choice)"))?,
+            delta: self.delta,
+            adjacency: match &self.adjacency {
+                None => Adjacency::ZeroOut,
+                Some(text) => text.parse().map_err(Error::from)?,
+            },
+            loss: self.loss.clone(),
+            method: self.method.clone().unwrap_or_else(|| "auto".into()),
+            settings,
+            constraint: self.constraint.as_deref().map_or(Ok(Constraint::None), Constraint::parse)?,
+            allow_large_delta: self.allow_large_delta,
+        };
+        if self.dry_run {
+            let (rows, counted) = public_rows(&job, None)?;
+            return self.show_plan(&job, &prepare(&job, rows, counted)?);
+        }
+        if source.files.is_empty() {
+            return Err(Failure::misuse("no data are given: add --data FILE"));
+        }
+        let Some(out) = self.out.clone() else {
+            return Err(Failure::misuse("no place for the model is given: add --out model.json"));
+        };
+        // Entropy comes first: without randomness no data are opened.
+        let entropy = match self.simulate {
+            None => Entropy::system().map_err(Error::from)?,
+            Some(seed) => Entropy::simulated(seed),
+        };
+        quiet();
+        let (rows, counted) = public_rows(&job, Some(&source))?;
+        let prepared = prepare(&job, rows, counted)?;
+        let talk = self.format == Format::Text;
+        if talk {
+            self.say_plan(&prepared);
+        }
+        let data = prepared.open(&source, &entropy)?;
+        let bar = crate::progress::Bar::new(prepared.plan.ticks(), talk, "training");
+        let artifact = prepared.train(&data, &entropy, self.threads(), &|| bar.tick())?;
+        bar.finish();
+        std::fs::write(&out, artifact.to_json()?).map_err(|_| Failure::from(Error::Host))?;
+        self.report(&artifact, &out)
+    }
+
+    fn threads(&self) -> usize {
+        self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()))
+    }
+
+    /// Fills in what no flag says.
+    fn read_job(&mut self, path: &Path) -> Result<(), Failure> {
+        let text = read_text(path, "job")?;
+        let table: toml::Table = toml::from_str(&text)
+            .map_err(|e| Failure::misuse(format!("{} is not valid TOML: {}", path.display(), e.to_string().trim())))?;
+        let base = path.parent().unwrap_or(Path::new(""));
+        let wrong = |key: &str, fix: &str| Failure::misuse(format!("job {}: {key}: {fix}", path.display()));
+        for (key, value) in table {
+            let text = value.as_str().map(str::to_string);
+            let number = value.as_float().or(value.as_integer().map(|i| i as f64));
+            let whole = value.as_integer().filter(|i| *i > 0).map(|i| i as u64);
+            let paths = || -> Option<Vec<PathBuf>> {
+                match &value {
+                    toml::Value::String(s) => Some(vec![base.join(s)]),
+                    toml::Value::Array(a) => a.iter().map(|v| v.as_str().map(|s| base.join(s))).collect(),
+                    _ => None,
+                }
+            };
+            let need_text = || text.clone().ok_or_else(|| wrong(&key, "give text in quotes"));
+            let need_number = || number.ok_or_else(|| wrong(&key, "give a number"));
+            let need_whole = || whole.ok_or_else(|| wrong(&key, "give a whole number of at least 1"));
+            let need_paths = || paths().ok_or_else(|| wrong(&key, "give a path, or a list of them"));
+            match key.as_str() {
+                "data" if self.data.is_empty() => self.data = need_paths()?,
+                "labels" if self.labels.is_empty() => self.labels = need_paths()?,
+                "schema" if self.schema.is_none() => self.schema = Some(base.join(need_text()?)),
+                "out" if self.out.is_none() => self.out = Some(base.join(need_text()?)),
+                "rows" if self.rows.is_none() => self.rows = Some(need_whole()?),
+                "threads" if self.threads.is_none() => self.threads = Some(need_whole()? as usize),
+                "epsilon" if self.epsilon.is_none() => self.epsilon = Some(need_number()?),
+                "delta" if self.delta.is_none() => self.delta = Some(need_number()?),
+                "adjacency" if self.adjacency.is_none() => self.adjacency = Some(need_text()?),
+                "loss" if self.loss.is_none() => self.loss = Some(need_text()?),
+                "method" if self.method.is_none() => self.method = Some(need_text()?),
+                "constraint" if self.constraint.is_none() => self.constraint = Some(need_text()?),
+                "allow_large_delta" => {
+                    self.allow_large_delta |= value.as_bool().ok_or_else(|| wrong(&key, "give true or false"))?;
+                }
+                "set" => {
+                    let table = value.as_table().ok_or_else(|| wrong(&key, "give a table of numbers"))?;
+                    for (name, value) in table {
+                        let number = value.as_float().or(value.as_integer().map(|i| i as f64));
+                        let number = number.ok_or_else(|| wrong(name, "give a number"))?;
+                        if !self.set.iter().any(|s| s.split('=').next() == Some(name)) {
+                            self.set.push(format!("{name}={number}"));
+                        }
+                    }
+                }
+                "data" | "labels" | "schema" | "out" | "rows" | "threads" | "epsilon" | "delta" | "adjacency" | "loss"
+                | "method" | "constraint" => {}
+                _ => return Err(wrong(&key, &format!("unknown key: known are {KEYS}"))),
+            }
+        }
+        Ok(())
+    }
+
+    fn say_plan(&self, prepared: &Prepared) {
+        let reason = prepared.reason.map_or(String::new(), |r| format!(" (chosen because {r})"));
+        let plan: Vec<String> = prepared.plan.describe().iter().map(|(k, v)| format!("{k} {v}")).collect();
+        eprintln!("method {}, loss {}{reason}: {}", prepared.method.name, prepared.problem.loss.name, plan.join(", "));
+        if self.simulate.is_some() {
+            eprintln!("note: noise comes from a seed; the model will be marked as not private");
+        }
+    }
+
+    fn show_plan(&self, job: &Job, prepared: &Prepared) -> Result<(), Failure> {
+        let event = prepared.plan.event();
+        let delta = prepared.problem.target.delta;
+        let view = |a| privfit::artifact::epsilon(event, a, delta);
+        let (zero, replace) = (view(Adjacency::ZeroOut), view(Adjacency::ReplaceOne));
+        let forecast = privfit::forecast::forecast(&prepared.problem, prepared.plan.as_ref());
+        if self.format == Format::Json {
+            let plan: serde_json::Map<String, serde_json::Value> =
+                prepared.plan.describe().into_iter().map(|(k, v)| (k.to_string(), v.into())).collect();
+            let json = serde_json::json!({
+                "method": prepared.method.name, "loss": prepared.problem.loss.name, "rows": prepared.problem.rows,
+                "features": prepared.problem.features, "adjacency": job.adjacency.name(), "delta": delta,
+                "epsilon": {"zero_out": zero, "replace_one": replace}, "plan": plan, "event": event,
+                "forecast": {"what": forecast.what, "value": forecast.value},
+            });
+            print_line(&json.to_string());
+            return Ok(());
+        }
+        let reason = prepared.reason.map_or(String::new(), |r| format!(" because {r}"));
+        print_line(&format!("method    {}, loss {}{reason}", prepared.method.name, prepared.problem.loss.name));
+        print_line(&format!("data      {} rows, {} encoded features", prepared.problem.rows, prepared.problem.features));
+        for (key, value) in prepared.plan.describe() {
+            print_line(&format!("plan      {key}: {value}"));
+        }
+        print_line(&format!("cost      {}", guarantee_line(zero, replace, delta)));
+        print_line(&format!("forecast  {}: about {}", forecast.what, forecast.text()));
+        print_line("no data were opened; leave out --dry-run to train");
+        Ok(())
+    }
+
+    fn report(&self, artifact: &Artifact, out: &Path) -> Result<(), Failure> {
+        let g = &artifact.guarantee;
+        if self.format == Format::Json {
+            let json = serde_json::json!({
+                "model": out.display().to_string(), "method": artifact.training.method, "adjacency": g.adjacency.name(),
+                "epsilon": {"zero_out": g.zero_out, "replace_one": g.replace_one}, "delta": g.delta,
+                "simulated": g.simulated, "public": artifact.training.public,
+            });
+            print_line(&json.to_string());
+            return Ok(());
+        }
+        if g.simulated {
+            print_line("guarantee  none: the noise came from a seed (epsilon is infinite)");
+        } else {
+            print_line(&format!("guarantee  {}", guarantee_line(g.zero_out, g.replace_one, g.delta)));
+        }
+        print_line(&format!("public     {}", artifact.training.public.join("; ")));
+        print_line(&format!("model      {}", out.display()));
+        print_line(&format!("next       privfit evaluate --model {} --data PUBLIC_ROWS", out.display()));
+        Ok(())
+    }
+}
+
+fn guarantee_line(zero: Option<f64>, replace: Option<f64>, delta: f64) -> String {
+    // Rounded up: a printed epsilon must not be smaller than the true one.
+    let up = |e: Option<f64>| e.map_or("infinite".into(), |e| format!("{:.4}", (e * 1e4).ceil() / 1e4));
+    format!("epsilon {} under zero-out, {} under replace-one, at delta {delta:e}", up(zero), up(replace))
+}
+
+fn read_text(path: &Path, what: &str) -> Result<String, Failure> {
+    std::fs::read_to_string(path)
+        .map_err(|e| Failure::misuse(format!("cannot read the {what} {}: {e}; check the path", path.display())))
+}
+
+fn settings(set: &[String]) -> Result<Settings, Failure> {
+    let mut out = BTreeMap::new();
+    for pair in set {
+        let parsed = pair.split_once('=').and_then(|(k, v)| v.parse::<f64>().ok().map(|v| (k, v)));
+        let Some((key, value)) = parsed.filter(|p| p.1.is_finite()) else {
+            return Err(Failure::misuse(format!("--set {pair}: give KEY=NUMBER, like steps=200")));
+        };
+        if out.insert(key.replace('-', "_"), value).is_some() {
+            return Err(Failure::misuse(format!("--set {key} is given twice: remove one of them")));
+        }
+    }
+    Ok(Settings(out))
+}

@@ -1,0 +1,51 @@
+//! `privfit methods`: every method and loss, with what it needs and what it guarantees.
+
+use crate::{Failure, Format, print_line};
+use clap::Args;
+use privfit::{loss, method};
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  privfit methods --format json")]
+pub(crate) struct Methods {
+    /// How results are printed
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+impl Methods {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        if self.format == Format::Json {
+            let methods: Vec<serde_json::Value> = method::ALL
+                .iter()
+                .map(|m| {
+                    let settings: Vec<_> = m.settings.iter().map(|s| serde_json::json!({"name": s.0, "what": s.1})).collect();
+                    serde_json::json!({"name": m.name, "alias": m.alias, "needs": m.needs, "guarantee": m.guarantee,
+                        "source": m.source, "status": "private", "settings": settings})
+                })
+                .collect();
+            let losses: Vec<serde_json::Value> = loss::ALL
+                .iter()
+                .map(|l| serde_json::json!({"name": l.name, "what": l.what, "setting": l.number.map(|n| n.0)}))
+                .collect();
+            print_line(&serde_json::json!({"methods": methods, "losses": losses}).to_string());
+            return Ok(());
+        }
+        for m in method::ALL {
+            print_line(&format!("{} (also {})", m.name, m.alias));
+            print_line(&format!("  needs      {}", m.needs));
+            print_line(&format!("  guarantee  {}", m.guarantee));
+            print_line(&format!("  source     {}", m.source));
+            print_line("  status     private");
+            for (name, what) in m.settings {
+                print_line(&format!("  --set {name}=...  {what}"));
+            }
+        }
+        print_line("losses");
+        for l in loss::ALL {
+            let number = l.number.map_or(String::new(), |n| format!(" [--set {}={}]", n.0, n.1));
+            print_line(&format!("  {:<10} {}{number}", l.name, l.what));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,93 @@
+//! The fast way for a dense row onto 16-bit integers: three short loops that the compiler turns into wide instructions. Whatever
+//! is unusual (a cell that is not finite, squares that overflow, a norm that rounding pushed out) goes the slow way.
+
+use super::mechanism::ROW_LIMIT;
+
+/// Appends the row if it is an ordinary one; says whether it did.
+pub(crate) fn append(features: &[f64], row_norm: f64, cells: &mut Vec<i16>) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+        // SAFETY: the processor has the instructions.
+        return unsafe { wide(features, row_norm, cells) };
+    }
+    plain(features, row_norm, cells)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn wide(features: &[f64], row_norm: f64, cells: &mut Vec<i16>) -> bool {
+    plain(features, row_norm, cells)
+}
+
+#[inline(always)]
+fn plain(features: &[f64], row_norm: f64, cells: &mut Vec<i16>) -> bool {
+    let mut lanes = [0f64; 8];
+    let chunks = features.chunks_exact(8);
+    let mut square: f64 = chunks.remainder().iter().map(|x| x * x).sum();
+    for chunk in chunks {
+        for (l, x) in lanes.iter_mut().zip(chunk) {
+            *l += x * x;
+        }
+    }
+    square += lanes.iter().sum::<f64>();
+    // Not finite: a bad cell, or squares too large. Tiny squares may vanish, and then the row is inside anyway.
+    if !(square < 1e300) {
+        return false;
+    }
+    let size = square.sqrt();
+    let factor = ROW_LIMIT as f64 / if size > row_norm { size } else { row_norm };
+    let first = cells.len();
+    let limit = ROW_LIMIT as f64;
+    cells.extend(features.iter().map(|x| {
+        let z = (x * factor).max(-limit).min(limit);
+        // SAFETY: finite and at most 32767 in size.
+        unsafe { z.to_int_unchecked::<i32>() as i16 }
+    }));
+    // The check is on what was stored, whatever the floating-point code did.
+    let mut lanes = [0i64; 8];
+    let stored = cells[first..].chunks_exact(8);
+    let mut square: i64 = stored.remainder().iter().map(|z| i64::from(*z) * i64::from(*z)).sum();
+    for chunk in stored {
+        for (l, z) in lanes.iter_mut().zip(chunk) {
+            *l += i64::from(i32::from(*z) * i32::from(*z));
+        }
+    }
+    square += lanes.iter().sum::<i64>();
+    if square > (ROW_LIMIT * ROW_LIMIT) as i64 {
+        cells.truncate(first);
+        return false;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::privacy::norm::{L2, Norm};
+    use crate::privacy::rng::{NoiseRng, Words};
+
+    /// Ordinary rows of many sizes: inside of the ball on the integers, and next to the row itself.
+    #[test]
+    fn rows_are_in_the_ball_and_close() {
+        let mut rng = NoiseRng::from_key([4; 32]);
+        for case in 0..20_000 {
+            let d = 1 + case % 37;
+            let size = 10f64.powi((case % 7) as i32 - 3);
+            let row: Vec<f64> = (0..d).map(|_| (rng.word() as f64 / 2f64.powi(63) - 1.0) * size).collect();
+            let mut cells = vec![7i16; 3];
+            if !append(&row, 1.5, &mut cells) {
+                continue;
+            }
+            let stored: Vec<i64> = cells[3..].iter().map(|z| i64::from(*z)).collect();
+            assert!(L2::within(&stored, ROW_LIMIT), "{row:?}");
+            let shrink = (1.5 / L2::size(&row)).min(1.0);
+            for (x, z) in row.iter().zip(&stored) {
+                assert!((x * shrink - *z as f64 * 1.5 / ROW_LIMIT as f64).abs() < 1.001 * 1.5 / ROW_LIMIT as f64);
+            }
+        }
+        for bad in [f64::NAN, f64::INFINITY, -f64::INFINITY, 1e200] {
+            let mut cells = Vec::new();
+            assert!(!append(&[0.1, bad, 0.2], 1.0, &mut cells) && cells.is_empty());
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The model file: versioned JSON with weights, encoder, event tree, plan and public facts. Nothing that was not released is in it:
+//! no losses, no counts of iterations, no times.
+
+use crate::error::{Error, Result};
+use crate::model::Model;
+use crate::schema::Schema;
+use privfit_kernel::account::{self, Adjacency, Event};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// Version of the format that this code writes; it reads all up to it.
+pub const VERSION: u32 = 1;
+/// Largest file that is read.
+const LARGEST: usize = 1 << 30;
+
+/// A trained model with what it may claim.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Artifact {
+    /// Always `privfit-model`.
+    pub format: String,
+    /// Version of the format.
+    pub version: u32,
+    /// Program that wrote it.
+    pub program: String,
+    /// Public facts, and with them the encoder.
+    pub schema: Schema,
+    /// The model.
+    pub model: Model,
+    /// How it was trained.
+    pub training: Training,
+    /// What it cost.
+    pub guarantee: Guarantee,
+}
+
+/// How a model was trained: decided before data were opened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Training {
+    /// The method.
+    pub method: String,
+    /// Parameters of the plan, for people.
+    pub plan: Vec<(String, String)>,
+    /// Rows, or units where there is a unit column.
+    pub rows: u64,
+    /// Whatever was taken as public.
+    pub public: Vec<String>,
+}
+
+/// What a model cost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Guarantee {
+    /// The adjacency that was asked for.
+    pub adjacency: Adjacency,
+    /// Epsilon that was asked for.
+    pub epsilon: f64,
+    /// Its delta.
+    pub delta: f64,
+    /// What was released: any accountant can read it again.
+    pub event: Event,
+    /// Epsilon at delta under zero-out, recomputed from the event; none if there is no guarantee.
+    pub zero_out: Option<f64>,
+    /// The same under replace-one.
+    pub replace_one: Option<f64>,
+    /// Whether the noise came from a seed. Then nothing is guaranteed.
+    pub simulated: bool,
+}
+
+/// The file: the artifact and its digest.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    artifact: Artifact,
+    sha256: String,
+}
+
+/// Epsilon at a delta, none if the event has no guarantee there.
+pub fn epsilon(event: &Event, adjacency: Adjacency, delta: f64) -> Option<f64> {
+    account::epsilon(event, adjacency, delta).ok().map(|a| a.bound.upper).filter(|e| e.is_finite())
+}
+
+impl Artifact {
+    fn digest(&self) -> Result<String> {
+        let text = serde_json::to_string(self).map_err(|_| Error::Damaged("the model can't be written as JSON".into()))?;
+        Ok(Sha256::digest(text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect())
+    }
+
+    /// The file's text.
+    pub fn to_json(&self) -> Result<String> {
+        let file = File { sha256: self.digest()?, artifact: self.clone() };
+        let text = serde_json::to_string_pretty(&file);
+        Ok(text.map_err(|_| Error::Damaged("the model can't be written as JSON".into()))? + "\n")
+    }
+
+    /// Reads a file's text; whatever is not exactly a model file is damaged.
+    pub fn from_json(text: &str) -> Result<Artifact> {
+        let damaged = |what: &str| Error::Damaged(format!("the model file is damaged ({what}): fetch it again from where it was written"));
+        if text.len() > LARGEST {
+            return Err(damaged("it is too large"));
+        }
+        #[derive(Deserialize)]
+        struct Probe {
+            artifact: Head,
+        }
+        #[derive(Deserialize)]
+        struct Head {
+            format: String,
+            version: u32,
+        }
+        let head = serde_json::from_str::<Probe>(text).map_err(|_| damaged("it is not a model file"))?.artifact;
+        if head.format != "privfit-model" {
+            return Err(damaged("it is not a model file"));
+        }
+        if head.version > VERSION {
+            return Err(Error::Damaged(format!(
+                "the model file has format {} and this program reads up to {VERSION}: use a newer privfit",
+                head.version
+            )));
+        }
+        let file: File = serde_json::from_str(text).map_err(|_| damaged("a field is missing, unknown or of the wrong type"))?;
+        let artifact = file.artifact;
+        if artifact.digest()? != file.sha256 {
+            return Err(damaged("its digest does not match"));
+        }
+        let model = &artifact.model;
+        let d = artifact.schema.dimension();
+        if model.weights.is_empty() || model.weights.iter().any(|w| w.len() != d || w.iter().any(|x| !x.is_finite())) {
+            return Err(damaged("its weights do not fit its schema"));
+        }
+        artifact.guarantee.event.validate().map_err(|_| damaged("its event is not one"))?;
+        Ok(artifact)
+    }
+}

@@ -1,0 +1,415 @@
+//! From a record to a row: a map that looks at one record and at public facts, nothing else.
+//!
+//! Numbers are clamped and mapped to -1 ... 1, categories become columns of 0 and 1, a constant is appended, and the row is scaled
+//! into the unit ball. Whatever is wrong with a cell has a fixed answer: a missing or unreadable number is the middle of its range, an
+//! unlisted category is none of the listed ones, a record that can't be read is the null record. Nobody is told.
+
+use super::{Cell, Record};
+use crate::error::{Error, Result};
+use crate::method::Column;
+use crate::schema::{Feature, Features, Scaling, Schema, TargetValues, UnitOfPrivacy};
+use std::collections::HashMap;
+
+/// Label of a record that adds nothing: outside of the range of every loss.
+pub const UNKNOWN: f32 = -9.0;
+
+/// A row, ready for the kernel.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Row {
+    /// Values of all features, for dense rows.
+    pub dense: Vec<f64>,
+    /// Index-value pairs, for sparse rows.
+    pub pairs: Vec<(u32, f64)>,
+    /// Class number, or target in [-1, 1], or `UNKNOWN`.
+    pub label: f32,
+    /// The target in its own units, where it is a number.
+    pub target: f64,
+}
+
+enum Rule {
+    Number { min: f64, range: f64, log: bool },
+    Category { values: Lookup, two: bool },
+}
+
+/// Finds listed values as text, or as numbers if the cell is one.
+struct Lookup {
+    text: HashMap<Vec<u8>, usize>,
+    number: HashMap<u64, usize>,
+}
+
+impl Lookup {
+    fn new(values: &[String]) -> Lookup {
+        let text = values.iter().enumerate().map(|(i, v)| (v.as_bytes().to_vec(), i)).collect();
+        let mut number = HashMap::new();
+        for (i, v) in values.iter().enumerate() {
+            if let Ok(x) = v.parse::<f64>()
+                && x.is_finite()
+            {
+                number.entry((x + 0.0).to_bits()).or_insert(i);
+            }
+        }
+        Lookup { text, number }
+    }
+
+    fn find(&self, cell: Cell<'_>) -> Option<usize> {
+        match cell {
+            Cell::Missing => self.text.get(&b""[..]).copied(),
+            Cell::Number(x) => self.number.get(&(x + 0.0).to_bits()).copied(),
+            Cell::Text(t) => self.text.get(t).copied().or_else(|| {
+                // "1.0" and "+1" are 1.
+                let x = if self.number.is_empty() { None } else { number(cell) };
+                x.and_then(|x| self.number.get(&(x + 0.0).to_bits()).copied())
+            }),
+        }
+    }
+}
+
+fn number(cell: Cell<'_>) -> Option<f64> {
+    match cell {
+        Cell::Missing => None,
+        Cell::Number(x) => Some(x),
+        Cell::Text(t) => std::str::from_utf8(t).ok().and_then(|t| t.trim().parse().ok()),
+    }
+    .filter(|x: &f64| !x.is_nan())
+}
+
+enum Label {
+    Classes(Lookup),
+    Positive(Lookup),
+    Bounds(f64, f64),
+}
+
+/// Encodes records of one reader.
+pub struct Encoder {
+    columns: Vec<(usize, usize, Rule)>,
+    target: Option<usize>,
+    unit: Option<usize>,
+    label: Label,
+    dimension: usize,
+    intercept: bool,
+    sphere: bool,
+    sparse: bool,
+    /// What features are divided by before the constant is appended.
+    divide: f64,
+    /// Square of the longest row before the constant is appended.
+    longest_square: f64,
+}
+
+impl Encoder {
+    /// For a schema and the columns of a file. A header unlike the schema is a misuse; it is public.
+    pub fn new(schema: &Schema, header: &[String], labelled: bool) -> Result<Encoder> {
+        let find = |name: &str| {
+            header.iter().position(|h| h == name).ok_or_else(|| {
+                Error::misuse(format!("the file has no column {name:?} that the schema names: check the header, or the schema"))
+            })
+        };
+        let mut columns = Vec::new();
+        let mut offset = 0;
+        let (mut divide, mut longest_square) = (1.0, 0.0);
+        match &schema.features {
+            Features::Table(list) => {
+                for (name, feature) in list {
+                    let rule = match feature {
+                        Feature::Ignore => continue,
+                        Feature::Number { min, max, log } => Rule::Number { min: *min, range: max - min, log: *log },
+                        Feature::Category(values) => {
+                            Rule::Category { values: Lookup::new(values), two: values.len() == 2 }
+                        }
+                    };
+                    columns.push((find(name)?, offset, rule));
+                    offset += feature.width();
+                }
+            }
+            Features::Sparse { row_norm, .. } | Features::Dense { row_norm, .. } => longest_square = row_norm * row_norm,
+            Features::Image { max, shape } => {
+                divide = *max;
+                longest_square = shape.iter().product::<usize>() as f64;
+            }
+        }
+        let table = matches!(schema.features, Features::Table(_));
+        if table {
+            longest_square = columns.len() as f64;
+        }
+        let target = match &schema.target.column {
+            Some(name) if table && labelled => Some(find(name)?),
+            _ => None,
+        };
+        let unit = match &schema.unit {
+            UnitOfPrivacy::Column { column, .. } if labelled => Some(find(column)?),
+            _ => None,
+        };
+        let label = match &schema.target.values {
+            TargetValues::Classes(values) => Label::Classes(Lookup::new(values)),
+            TargetValues::Positive(values) => Label::Positive(Lookup::new(values)),
+            TargetValues::Bounds(low, high) => Label::Bounds(*low, *high),
+        };
+        Ok(Encoder {
+            columns,
+            target,
+            unit,
+            label,
+            dimension: schema.dimension(),
+            intercept: schema.intercept,
+            sphere: schema.scaling == Scaling::Sphere,
+            sparse: is_sparse(schema),
+            divide,
+            longest_square,
+        })
+    }
+
+    /// Which column holds the unit of privacy.
+    pub fn unit_column(&self) -> Option<usize> {
+        self.unit
+    }
+
+    /// Encodes one record; `label` is the cell of a label file, where there is one.
+    pub fn encode(&self, record: Record<'_>, label: Option<Cell<'_>>, row: &mut Row) {
+        row.pairs.clear();
+        row.dense.clear();
+        (row.label, row.target) = (UNKNOWN, f64::NAN);
+        let own = self.dimension - usize::from(self.intercept);
+        if !self.sparse {
+            row.dense.resize(own, 0.0);
+        }
+        let mut cell = label;
+        match record {
+            Record::Broken => {
+                // The null record: no features, no label.
+                row.dense.resize(if self.sparse { 0 } else { self.dimension }, 0.0);
+                return;
+            }
+            Record::Cells(cells) => {
+                for (column, offset, rule) in &self.columns {
+                    let found = rule.apply(cells.get(*column).copied().unwrap_or(Cell::Missing));
+                    if let Some((at, value)) = found
+                        && value != 0.0
+                    {
+                        self.put(row, offset + at, value);
+                    }
+                }
+                cell = cell.or_else(|| self.target.and_then(|t| cells.get(t).copied()));
+            }
+            Record::Dense(values) => {
+                for (i, x) in values.iter().take(own).enumerate() {
+                    // A number that is not one is 0 here: there are no bounds to take the middle of.
+                    let x = if x.is_nan() { 0.0 } else { x.max(-1e150).min(1e150) };
+                    if self.sparse {
+                        if x != 0.0 {
+                            row.pairs.push((i as u32, x / self.divide));
+                        }
+                    } else {
+                        row.dense[i] = x / self.divide;
+                    }
+                }
+            }
+            Record::Sparse(text, pairs) => {
+                for (i, x) in pairs {
+                    let x = if x.is_nan() { 0.0 } else { x.max(-1e150).min(1e150) };
+                    if (*i as usize) < own {
+                        self.put(row, *i as usize, x / self.divide);
+                    }
+                }
+                cell = cell.or(Some(text));
+            }
+        }
+        self.scale(row, own);
+        if let Some(cell) = cell {
+            (row.label, row.target) = self.label(cell);
+        }
+    }
+
+    fn put(&self, row: &mut Row, at: usize, value: f64) {
+        if self.sparse {
+            row.pairs.push((at as u32, value));
+        } else {
+            row.dense[at] = value;
+        }
+    }
+
+    /// Cuts the features at their longest norm, appends the constant, and scales into the unit ball. The kernel checks the result
+    /// again, on the integers.
+    fn scale(&self, row: &mut Row, own: usize) {
+        let square: f64 =
+            if self.sparse { row.pairs.iter().map(|p| p.1 * p.1).sum() } else { row.dense.iter().map(|x| x * x).sum() };
+        let longest = self.longest_square;
+        let cut = if square > longest { (longest / square).sqrt() } else { 1.0 };
+        let one = f64::from(u8::from(self.intercept));
+        let size = square.min(longest) + one;
+        let factor = 1.0 / if self.sphere && size > 0.0 { size } else { longest + one }.sqrt();
+        if self.sparse {
+            row.pairs.iter_mut().for_each(|p| p.1 *= cut * factor);
+        } else {
+            row.dense.iter_mut().for_each(|x| *x *= cut * factor);
+        }
+        match (self.intercept, self.sparse) {
+            (true, true) => row.pairs.push((own as u32, factor)),
+            (true, false) => row.dense.push(factor),
+            (false, _) => {}
+        }
+    }
+
+    /// Label and target of a cell.
+    pub fn label(&self, cell: Cell<'_>) -> (f32, f64) {
+        match &self.label {
+            Label::Classes(values) => (values.find(cell).map_or(UNKNOWN, |c| c as f32), f64::NAN),
+            Label::Positive(values) => (if values.find(cell).is_some() { 1.0 } else { 0.0 }, f64::NAN),
+            Label::Bounds(low, high) => match number(cell) {
+                None => (UNKNOWN, f64::NAN),
+                Some(x) => {
+                    let y = x.max(*low).min(*high);
+                    (((y - low) / (high - low) * 2.0 - 1.0).max(-1.0).min(1.0) as f32, x)
+                }
+            },
+        }
+    }
+}
+
+impl Rule {
+    /// Position inside of the feature's columns, and value.
+    fn apply(&self, cell: Cell<'_>) -> Option<(usize, f64)> {
+        match self {
+            Rule::Number { min, range, log } => {
+                let x = number(cell).map_or(0.0, |x| {
+                    let along = (x - min).max(0.0).min(*range);
+                    2.0 * if *log { along.ln_1p() / range.ln_1p() } else { along / range } - 1.0
+                });
+                Some((0, x))
+            }
+            Rule::Category { values, two: true } => values.find(cell).map(|i| (0, i as f64)),
+            Rule::Category { values, two: false } => values.find(cell).map(|i| (i, 1.0)),
+        }
+    }
+}
+
+/// Whether rows are kept as index-value pairs: by public facts, never by looking.
+pub fn is_sparse(schema: &Schema) -> bool {
+    match &schema.features {
+        Features::Sparse { dimension, .. } => *dimension > 256,
+        Features::Table(columns) => {
+            let used = columns.iter().filter(|c| c.1 != Feature::Ignore).count();
+            schema.dimension() > 256 && 8 * used < schema.dimension()
+        }
+        _ => false,
+    }
+}
+
+/// What each encoded feature is.
+pub fn columns(schema: &Schema) -> Vec<Column> {
+    let ball = schema.scaling == Scaling::Ball;
+    let one = f64::from(u8::from(schema.intercept));
+    let plain = |scale: f64| Column { scale, shift: 0.0, group: None, constant: false };
+    let mut out = Vec::new();
+    let longest = match &schema.features {
+        Features::Table(columns) => {
+            let longest = columns.iter().filter(|c| c.1 != Feature::Ignore).count() as f64;
+            let scale = if ball { (longest + one).sqrt() } else { 1.0 };
+            for (group, (_, feature)) in columns.iter().enumerate() {
+                match feature {
+                    Feature::Ignore => {}
+                    Feature::Number { .. } => out.push(plain(scale)),
+                    // 0 and 1 become -1 and 1.
+                    Feature::Category(values) if values.len() == 2 => {
+                        out.push(Column { scale: 2.0 * scale, shift: -1.0, ..plain(scale) });
+                    }
+                    Feature::Category(values) => {
+                        out.extend(values.iter().map(|_| Column { group: Some(group), ..plain(scale) }));
+                    }
+                }
+            }
+            longest
+        }
+        Features::Image { shape, .. } => {
+            let pixels = shape.iter().product::<usize>();
+            out.resize(pixels, plain(if ball { (pixels as f64 + one).sqrt() } else { 1.0 }));
+            pixels as f64
+        }
+        Features::Sparse { dimension, row_norm } | Features::Dense { dimension, row_norm } => {
+            // A cell is at most as long as its row.
+            let longest = row_norm * row_norm;
+            out.resize(*dimension, plain(if ball { (longest + one).sqrt() / row_norm } else { 1.0 }));
+            longest
+        }
+    };
+    if schema.intercept {
+        let scale = if ball { (longest + 1.0).sqrt() } else { 1.0 };
+        out.push(Column { scale, shift: 0.0, group: None, constant: true });
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCHEMA: &str = r#"
+        [dataset]
+        name = "t"
+        [target]
+        column = "y"
+        classes = ["no", "yes"]
+        [features.a]
+        type = "number"
+        min = 10
+        max = 20
+        [features.b]
+        type = "category"
+        values = ["x", "y", "z"]
+        [features.c]
+        type = "category"
+        values = ["0", "1"]
+        [features.d]
+        type = "number"
+        min = 0
+        max = 99
+        scale = "log"
+        [encoding]
+        scaling = "ball"
+    "#;
+
+    fn row(cells: &[&str]) -> Row {
+        let schema = Schema::parse(SCHEMA).unwrap();
+        let header = ["a", "b", "c", "d", "y"].map(String::from);
+        let encoder = Encoder::new(&schema, &header, true).unwrap();
+        let cells: Vec<Cell<'_>> =
+            cells.iter().map(|c| if c.is_empty() { Cell::Missing } else { Cell::Text(c.as_bytes()) }).collect();
+        let mut row = Row::default();
+        encoder.encode(Record::Cells(&cells), None, &mut row);
+        row
+    }
+
+    #[test]
+    fn cells_follow_their_rules() {
+        let k = 5f64.sqrt();
+        let close = |row: &Row, expected: [f64; 7]| {
+            row.dense.iter().zip(expected).all(|(a, b)| (a * k - b).abs() < 1e-12) && row.dense.len() == 7
+        };
+        assert!(close(&row(&["15", "y", "1", "99", "yes"]), [0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 1.0]));
+        assert_eq!(row(&["15", "y", "1", "99", "yes"]).label, 1.0);
+        // Clamped, unlisted, as a number, missing.
+        assert!(close(&row(&["-1e9", "w", "0.0", "", "no"]), [-1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]));
+        assert!(close(&row(&["inf", "x", "", "nan", "maybe"]), [1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0]));
+        assert_eq!(row(&["inf", "x", "", "nan", "maybe"]).label, UNKNOWN);
+        assert!(close(&row(&["abc", "z", "2", "9", ""]), [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0]));
+    }
+
+    #[test]
+    fn rows_are_in_the_unit_ball() {
+        for text in [SCHEMA.to_string(), SCHEMA.replace("ball", "sphere")] {
+            let schema = Schema::parse(&text).unwrap();
+            let header = ["y", "d", "c", "b", "a"].map(String::from);
+            let encoder = Encoder::new(&schema, &header, true).unwrap();
+            let mut row = Row::default();
+            for record in [
+                Record::Cells(&[Cell::Number(1.0), Cell::Number(1e308), Cell::Number(1.0), Cell::Text(b"x"), Cell::Number(1e308)]),
+                Record::Cells(&[]),
+                Record::Broken,
+                Record::Dense(&[f64::NAN, f64::INFINITY, -1e308, 1.0]),
+                Record::Sparse(Cell::Missing, &[(0, f64::INFINITY), (4_000_000_000, 1.0), (2, f64::NAN)]),
+            ] {
+                encoder.encode(record, None, &mut row);
+                let size = row.dense.iter().map(|x| x * x).sum::<f64>().sqrt();
+                assert!(size <= 1.0 + 1e-12 && row.dense.len() == schema.dimension(), "{record:?}: {size}");
+            }
+        }
+    }
+}

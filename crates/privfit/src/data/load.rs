@@ -1,0 +1,187 @@
+//! From files to records in the kernel: counts first (public), then reads every record once and encodes it as it comes.
+
+use super::encode::{Encoder, Row, is_sparse};
+use super::{Cell, Reader, Record, csv::Csv, gz::maybe_gz, idx::Idx, libsvm::Libsvm, npy::Npy, parquet::ParquetFile};
+use crate::error::{Error, Result};
+use crate::schema::{Features, Schema, UnitOfPrivacy};
+use privfit_kernel::privacy::{Dataset, DatasetBuilder, Entropy, RowShape};
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// Where records are.
+#[derive(Clone, Debug, Default)]
+pub struct Source {
+    /// Files with records; several are read one after the other.
+    pub files: Vec<PathBuf>,
+    /// Files with labels, for formats that keep them apart.
+    pub labels: Vec<PathBuf>,
+}
+
+fn open_file(path: &Path) -> Result<File> {
+    File::open(path).map_err(|e| Error::misuse(format!("cannot open {}: {e}; check the path", path.display())))
+}
+
+/// Opens one file by the kind of the schema and its name.
+pub fn open(path: &Path, schema: &Schema) -> Result<Box<dyn Reader>> {
+    let named = |ends: &[&str]| {
+        let name = path.file_name().map(|n| n.to_string_lossy().to_lowercase()).unwrap_or_default();
+        let name = name.strip_suffix(".gz").unwrap_or(&name).to_string();
+        ends.iter().any(|e| name.ends_with(e))
+    };
+    let file = open_file(path)?;
+    if named(&[".npy"]) {
+        return Ok(Box::new(Npy::open(maybe_gz(Box::new(file))?)?));
+    }
+    if matches!(schema.features, Features::Image { .. }) {
+        return Ok(Box::new(Idx::open(maybe_gz(Box::new(file))?)?));
+    }
+    match &schema.features {
+        Features::Table(_) if named(&[".parquet", ".pq"]) => Ok(Box::new(ParquetFile::open(file)?)),
+        Features::Table(_) => Ok(Box::new(Csv::open(maybe_gz(Box::new(file))?)?)),
+        Features::Sparse { dimension, .. } => Ok(Box::new(Libsvm::open(maybe_gz(Box::new(file))?, *dimension)?)),
+        _ => Err(Error::misuse(format!(
+            "{}: rows of numbers are read from NumPy files (.npy); give one, or describe columns in the schema",
+            path.display()
+        ))),
+    }
+}
+
+/// Number of records in all files: a public fact under zero-out and replace-one.
+pub fn count(source: &Source, schema: &Schema) -> Result<u64> {
+    let mut total = 0;
+    for path in &source.files {
+        let mut reader = open(path, schema)?;
+        total += match reader.header_rows() {
+            Some(rows) => rows,
+            None => {
+                let mut rows = 0;
+                reader.read(&mut |_| rows += 1)?;
+                rows
+            }
+        };
+    }
+    Ok(total)
+}
+
+/// All labels of label files, in their order.
+pub fn read_labels(source: &Source, schema: &Schema, encoder: &Encoder) -> Result<Option<Vec<(f32, f64)>>> {
+    if source.labels.is_empty() {
+        return Ok(None);
+    }
+    let mut out = Vec::new();
+    for path in &source.labels {
+        let mut reader = open(path, schema)?;
+        reader.read(&mut |record| {
+            out.push(match record {
+                Record::Dense(values) => encoder.label(values.first().map_or(Cell::Missing, |x| Cell::Number(*x))),
+                Record::Cells(cells) => encoder.label(cells.first().copied().unwrap_or(Cell::Missing)),
+                _ => (super::encode::UNKNOWN, f64::NAN),
+            });
+        })?;
+    }
+    Ok(Some(out))
+}
+
+/// Files whose labels are elsewhere need label files, and the other way round.
+fn check_labels(source: &Source, schema: &Schema) -> Result<()> {
+    let apart = matches!(schema.features, Features::Dense { .. } | Features::Image { .. });
+    match (apart, source.labels.is_empty()) {
+        (true, true) => Err(Error::misuse("these files hold no labels: give them with --labels FILE")),
+        (false, false) => Err(Error::misuse("these files hold their labels themselves: leave out --labels")),
+        _ => Ok(()),
+    }
+}
+
+/// Reads and encodes everything. After the first record nothing but the host can fail.
+pub fn load(source: &Source, schema: &Schema, entropy: &Entropy, rows: u64) -> Result<Dataset> {
+    check_labels(source, schema)?;
+    let rows_per_unit = match &schema.unit {
+        UnitOfPrivacy::Row => None,
+        UnitOfPrivacy::Column { max_rows, .. } => Some(*max_rows),
+    };
+    let shape = RowShape { dimension: schema.dimension(), row_norm: 1.0, sparse: is_sparse(schema), rows_per_unit };
+    let mut builder = DatasetBuilder::new(entropy, shape)?;
+    if rows_per_unit.is_none() {
+        builder.reserve(rows.min(1 << 34) as usize, 0);
+    }
+    let mut labels: Option<std::vec::IntoIter<(f32, f64)>> = None;
+    let mut units = Units::default();
+    for (i, path) in source.files.iter().enumerate() {
+        let mut reader = open(path, schema)?;
+        let encoder = Encoder::new(schema, reader.columns(), true)?;
+        if i == 0 {
+            let all = read_labels(source, schema, &encoder)?;
+            if all.as_ref().is_some_and(|l| l.len() as u64 != rows) {
+                return Err(Error::misuse(format!(
+                    "there are {rows} records and {} labels: give files that belong together",
+                    all.map_or(0, |l| l.len())
+                )));
+            }
+            labels = all.map(|l| l.into_iter());
+        }
+        let unit_column = encoder.unit_column();
+        let mut row = Row::default();
+        reader.read(&mut |record| {
+            encoder.encode(record, None, &mut row);
+            if let Some(labels) = &mut labels {
+                row.label = labels.next().map_or(super::encode::UNKNOWN, |l| l.0);
+            }
+            match (unit_column, record) {
+                (None, _) if row.pairs.is_empty() => builder.row(&row.dense, row.label),
+                (None, _) => builder.sparse_row(&row.pairs, row.label),
+                (Some(column), Record::Cells(cells)) => units.keep(cells.get(column).copied(), &row),
+                // A record that can't be read belongs to nobody and adds nothing.
+                (Some(_), _) => {}
+            }
+        })?;
+    }
+    if let Some(most) = rows_per_unit {
+        units.build(&mut builder, most, entropy)?;
+    }
+    Ok(builder.build())
+}
+
+/// Rows by unit, in the order in which units first appear.
+#[derive(Default)]
+struct Units {
+    slots: HashMap<Vec<u8>, usize>,
+    rows: Vec<Vec<Row>>,
+}
+
+impl Units {
+    fn keep(&mut self, id: Option<Cell<'_>>, row: &Row) {
+        let key = match id {
+            // Records without an identity are one unit together: nobody can tell them apart.
+            None | Some(Cell::Missing) => Vec::new(),
+            Some(Cell::Text(t)) => t.to_vec(),
+            Some(Cell::Number(x)) => x.to_string().into_bytes(),
+        };
+        let next = self.rows.len();
+        let slot = *self.slots.entry(key).or_insert(next);
+        if slot == next {
+            self.rows.push(Vec::new());
+        }
+        self.rows[slot].push(row.clone());
+    }
+
+    /// Hands over at most so many rows of each unit, chosen by coins that do not depend on the rows.
+    fn build(self, builder: &mut DatasetBuilder, most: usize, entropy: &Entropy) -> Result<()> {
+        let mut coins = entropy.for_units()?;
+        for mut rows in self.rows {
+            for i in 0..most.min(rows.len()) {
+                let pick = i + coins.below((rows.len() - i) as u64) as usize;
+                rows.swap(i, pick);
+            }
+            for row in rows.iter().take(most) {
+                if row.pairs.is_empty() {
+                    builder.row(&row.dense, row.label);
+                } else {
+                    builder.sparse_row(&row.pairs, row.label);
+                }
+            }
+            builder.end_unit();
+        }
+        Ok(())
+    }
+}

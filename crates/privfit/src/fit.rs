@@ -1,0 +1,214 @@
+//! The main job: public facts to a plan, a plan and data to a model file.
+
+use crate::artifact::{Artifact, Guarantee, Training, VERSION, epsilon};
+use crate::constraint::Constraint;
+use crate::data::encode::{columns, is_sparse};
+use crate::data::load::{Source, count, load};
+use crate::error::{Error, Result};
+use crate::loss::{self, Task};
+use crate::method::{self, Method, Plan, Problem, Settings, auto};
+use crate::model::Model;
+use crate::schema::{Schema, UnitOfPrivacy};
+use privfit_kernel::account::{Adjacency, Event, Target};
+use privfit_kernel::engine::Threads;
+use privfit_kernel::privacy::{Dataset, Entropy, Run};
+
+/// Everything that a training job says.
+#[derive(Clone)]
+pub struct Job {
+    /// Public facts about the data.
+    pub schema: Schema,
+    /// Rows or units, if declared on the command line.
+    pub rows: Option<u64>,
+    /// Epsilon.
+    pub epsilon: f64,
+    /// Delta; 0 asks for pure privacy.
+    pub delta: Option<f64>,
+    /// What "one record differs" means.
+    pub adjacency: Adjacency,
+    /// Name of the loss; none for the usual one.
+    pub loss: Option<String>,
+    /// Name of the method, or `auto`.
+    pub method: String,
+    /// Numbers of method and loss.
+    pub settings: Settings,
+    /// Where weights are held.
+    pub constraint: Constraint,
+    /// A delta of 1/n or more is meant.
+    pub allow_large_delta: bool,
+}
+
+/// A job with its plan, before data are opened.
+pub struct Prepared {
+    /// The public facts that the plan rests on.
+    pub problem: Problem,
+    /// The method.
+    pub method: &'static Method,
+    /// Its plan.
+    pub plan: Box<dyn Plan>,
+    /// Why this method, if it was not chosen by name.
+    pub reason: Option<&'static str>,
+    /// Whatever was taken as public.
+    pub public: Vec<String>,
+    job: Job,
+}
+
+/// Number of rows or units: declared, or counted in the files as a public step. A declaration that differs is a misuse.
+pub fn public_rows(job: &Job, source: Option<&Source>) -> Result<(u64, bool)> {
+    let declared = match (job.rows, job.schema.rows) {
+        (Some(a), Some(b)) if a != b => {
+            return Err(Error::misuse(format!("--rows says {a} and the schema says {b}: give the same number, or one of them")));
+        }
+        (a, b) => a.or(b),
+    };
+    let grouped = job.schema.unit != UnitOfPrivacy::Row;
+    match (declared, source) {
+        (None, _) if grouped => {
+            Err(Error::misuse("with a unit column the number of units is not counted: add units = N to [dataset], or --rows N"))
+        }
+        (None, _) if job.adjacency == Adjacency::AddRemove => {
+            Err(Error::misuse("under add-remove the number of rows is private: declare a public estimate with --rows N"))
+        }
+        (None, None) => Err(Error::misuse("without data the number of rows must be declared: add --rows N")),
+        (Some(rows), _) if grouped || job.adjacency == Adjacency::AddRemove => Ok((rows, false)),
+        (Some(rows), None) => Ok((rows, false)),
+        (declared, Some(source)) => {
+            let counted = count(source, &job.schema)?;
+            match declared {
+                Some(rows) if rows != counted => Err(Error::misuse(format!(
+                    "{rows} rows are declared and the files have {counted}: the guarantee rests on the true number, correct the declaration"
+                ))),
+                Some(rows) => Ok((rows, false)),
+                None => Ok((counted, true)),
+            }
+        }
+    }
+}
+
+/// Plans: a pure function of public facts.
+pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
+    let task = job.schema.task();
+    let usual = match task {
+        Task::Classes(2) => "logistic",
+        Task::Classes(_) => "softmax",
+        Task::Number => "squared",
+    };
+    let name = job.loss.as_deref().unwrap_or(usual);
+    let Some(loss) = loss::find(name) else {
+        let known: Vec<&str> = loss::ALL.iter().map(|l| l.name).collect();
+        return Err(Error::misuse(format!("unknown loss {name:?}: known are {}", known.join(", "))));
+    };
+    if !(job.epsilon > 0.0 && job.epsilon.is_finite()) {
+        return Err(Error::misuse(format!("epsilon is {}: give a positive number", job.epsilon)));
+    }
+    let pure = method::find(&job.method).is_some_and(|m| m.name == "output");
+    let delta = match job.delta {
+        Some(delta) => delta,
+        None if pure => 0.0,
+        None => {
+            return Err(Error::misuse(format!(
+                "delta is missing: add --delta {:.1e} (1/rows^2), or --method output --delta 0 for pure privacy",
+                1.0 / (rows.max(2) as f64).powi(2)
+            )));
+        }
+    };
+    if !(0.0..1.0).contains(&delta) {
+        return Err(Error::misuse(format!("delta is {delta}: give a number from 0 to below 1")));
+    }
+    if delta >= 1.0 / rows.max(1) as f64 && !job.allow_large_delta {
+        return Err(Error::misuse(format!(
+            "delta is {delta} and there are {rows} rows: a delta of 1/rows or more allows publishing a whole record; give a smaller \
+             one (say {:.1e}), or --allow-large-delta if you mean it",
+            1.0 / (rows.max(2) as f64).powi(2)
+        )));
+    }
+    let rows_per_unit = match job.schema.unit {
+        UnitOfPrivacy::Row => 1,
+        UnitOfPrivacy::Column { max_rows, .. } => max_rows,
+    };
+    let problem = Problem {
+        rows,
+        rows_per_unit,
+        features: job.schema.dimension(),
+        sparse: is_sparse(&job.schema),
+        columns: columns(&job.schema),
+        task,
+        loss,
+        weights: job.schema.target.weights.clone(),
+        adjacency: job.adjacency,
+        target: Target { epsilon: job.epsilon, delta },
+        constraint: job.constraint,
+        settings: job.settings.clone(),
+    };
+    let (method, plan) = method::plan(&job.method, &problem)?;
+    let reason = (job.method == "auto").then(|| auto::reason(&problem));
+    let unit = match &job.schema.unit {
+        UnitOfPrivacy::Row => "row".to_string(),
+        UnitOfPrivacy::Column { column, max_rows } => format!("{column} (at most {max_rows} rows)"),
+    };
+    let counting = match (job.adjacency, counted) {
+        (Adjacency::AddRemove, _) => "declared estimate",
+        (_, true) => "counted in the files",
+        (_, false) => "declared",
+    };
+    let public = vec![
+        format!("schema of {:?}: names, bounds, categories, classes", job.schema.name),
+        format!("unit of privacy: {unit}"),
+        format!("number of {}: {rows} ({counting})", if rows_per_unit > 1 { "units" } else { "rows" }),
+        format!("settings: loss {}, method {}, and the plan", loss.name, method.name),
+    ];
+    Ok(Prepared { problem, method, plan, reason, public, job: job.clone() })
+}
+
+impl Prepared {
+    /// Reads the records. From here on nothing depends on what is in them, except through noise.
+    pub fn open(&self, source: &Source, entropy: &Entropy) -> Result<Dataset> {
+        load(source, &self.job.schema, entropy, self.problem.rows)
+    }
+
+    /// Trains.
+    pub fn train(&self, data: &Dataset, entropy: &Entropy, threads: usize, tick: &dyn Fn()) -> Result<Artifact> {
+        let engine = Threads::new(threads);
+        let mut run = Run::begin(data, &engine, entropy, self.plan.event())?;
+        let weights = self.plan.run(&mut run, tick)?;
+        let released = run.close(weights)?;
+        let event = released.event().clone();
+        let simulated = matches!(event, Event::NotPrivate { .. });
+        let weights = released.into_value();
+        let loss = self.problem.build_loss(1)?;
+        let classes = match self.problem.task {
+            Task::Classes(k) => k,
+            Task::Number => 0,
+        };
+        let model = Model {
+            loss: loss.name.into(),
+            loss_parameters: loss.parameters.clone(),
+            classes,
+            weights: weights.chunks(self.problem.features).map(<[f64]>::to_vec).collect(),
+        };
+        let delta = self.problem.target.delta;
+        let view = |adjacency| epsilon(&event, adjacency, delta);
+        Ok(Artifact {
+            format: "privfit-model".into(),
+            version: VERSION,
+            program: format!("privfit {}", env!("CARGO_PKG_VERSION")),
+            schema: self.job.schema.clone(),
+            model,
+            training: Training {
+                method: self.method.name.into(),
+                plan: self.plan.describe().into_iter().map(|(k, v)| (k.to_string(), v)).collect(),
+                rows: self.problem.rows,
+                public: self.public.clone(),
+            },
+            guarantee: Guarantee {
+                adjacency: self.problem.adjacency,
+                epsilon: self.problem.target.epsilon,
+                delta,
+                zero_out: view(Adjacency::ZeroOut),
+                replace_one: view(Adjacency::ReplaceOne),
+                event,
+                simulated,
+            },
+        })
+    }
+}

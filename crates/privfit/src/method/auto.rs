@@ -1,0 +1,33 @@
+//! The default method, from public facts alone.
+
+use super::Problem;
+use crate::loss::Task;
+
+/// Features up to which second moments are worth releasing.
+pub(crate) const MOMENTS: usize = 300;
+
+/// The name of the method.
+pub fn choose(problem: &Problem) -> &'static str {
+    let pure = problem.target.delta == 0.0;
+    let smooth = problem.loss.name != "hinge";
+    let grouped = problem.rows_per_unit > 1;
+    match problem.task {
+        _ if pure => "output",
+        Task::Number if problem.loss.name == "squared" && problem.features <= MOMENTS => "statistics",
+        Task::Classes(2) if smooth && !grouped => "objective",
+        Task::Number if smooth && !grouped => "objective",
+        _ => "noisy-gd",
+    }
+}
+
+/// Why, in a few words.
+pub fn reason(problem: &Problem) -> &'static str {
+    match choose(problem) {
+        "output" => "delta is 0, and it is the method with pure privacy",
+        "statistics" => "a number is predicted from few features, whose second moments say most about it",
+        "objective" => "one score and a smooth loss: the whole budget goes into one exact minimisation",
+        _ if problem.rows_per_unit > 1 => "a unit has several rows, which are clipped together",
+        _ if problem.loss.name == "hinge" => "the loss has a corner, so it takes gradients",
+        _ => "several classes at once: descent averages the noise of many scores",
+    }
+}

@@ -1,0 +1,223 @@
+//! Methods: one file each, and the list of them. A method makes a plan out of public facts; the plan is complete, noise and cost
+//! included, before data are opened, and then it runs.
+
+pub mod auto;
+pub mod noisy_gd;
+pub mod noisy_sgd;
+pub mod objective;
+pub mod output;
+pub mod statistics;
+
+use crate::constraint::Constraint;
+use crate::error::{Error, Result};
+use crate::loss::{self, LossEntry, Task};
+use privfit_kernel::account::{Adjacency, Event, Target};
+use privfit_kernel::privacy::{Loss, ProblemSize, Run};
+use std::collections::BTreeMap;
+
+/// Everything that a plan may know: public facts.
+#[derive(Clone)]
+pub struct Problem {
+    /// Rows, or units where there is a unit column.
+    pub rows: u64,
+    /// Most rows of one unit.
+    pub rows_per_unit: usize,
+    /// Encoded features, the constant one included.
+    pub features: usize,
+    /// Whether rows are index-value pairs.
+    pub sparse: bool,
+    /// What each encoded feature is, for methods that look at features by themselves.
+    pub columns: Vec<Column>,
+    /// Classes or a number.
+    pub task: Task,
+    /// The loss.
+    pub loss: &'static LossEntry,
+    /// Public weights of the classes; empty if equal.
+    pub weights: Vec<f64>,
+    /// What "one record differs" means.
+    pub adjacency: Adjacency,
+    /// The guarantee to be met.
+    pub target: Target,
+    /// Where weights are held.
+    pub constraint: Constraint,
+    /// Numbers set by the user.
+    pub settings: Settings,
+}
+
+/// What an encoded feature is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Column {
+    /// The encoded cell times this, plus `shift`, lies between -1 and 1 (or is 0 or 1, in a group).
+    pub scale: f64,
+    /// See `scale`.
+    pub shift: f64,
+    /// Columns of one category belong together: at most one of them is 1.
+    pub group: Option<usize>,
+    /// The constant.
+    pub constant: bool,
+}
+
+/// Numbers set by the user; each must be known to the method or the loss.
+#[derive(Clone, Debug, Default)]
+pub struct Settings(pub BTreeMap<String, f64>);
+
+impl Settings {
+    /// The number, or its default.
+    pub fn get(&self, key: &str, default: f64) -> f64 {
+        self.0.get(key).copied().unwrap_or(default)
+    }
+
+    /// The number, in a range, or its default.
+    pub fn within(&self, key: &'static str, default: f64, low: f64, high: f64) -> Result<f64> {
+        let value = self.get(key, default);
+        if value >= low && value <= high {
+            return Ok(value);
+        }
+        Err(Error::misuse(format!("{key} is {value}: give a number from {low} to {high}")))
+    }
+
+    fn only(&self, known: &[&str]) -> Result<()> {
+        match self.0.keys().find(|k| !known.contains(&k.as_str())) {
+            None => Ok(()),
+            Some(key) => Err(Error::misuse(format!(
+                "unknown setting {key:?}: known here are {}",
+                if known.is_empty() { "none".to_string() } else { known.join(", ") }
+            ))),
+        }
+    }
+}
+
+impl Problem {
+    /// The loss, for the class that one score speaks for.
+    pub fn build_loss(&self, positive: usize) -> Result<Loss> {
+        let classes = match self.task {
+            Task::Classes(k) => k,
+            Task::Number => 0,
+        };
+        let number = match self.loss.number {
+            Some((key, default)) => self.settings.within(key, default, 1e-6, if key == "slope_clip" { 1.0 } else { 1e6 })?,
+            None => 0.0,
+        };
+        Ok(loss::build(self.loss, number, classes, positive, &self.weights))
+    }
+
+    /// Scores of a model, and the classes that they speak for: one for two classes or a number, one for each class otherwise.
+    pub fn heads(&self) -> Vec<usize> {
+        match self.task {
+            Task::Classes(k) if k > 2 => (0..k).collect(),
+            _ => vec![1],
+        }
+    }
+
+    /// Scores of the model.
+    pub fn scores(&self) -> usize {
+        if self.loss.many && let Task::Classes(k) = self.task { k } else { self.heads().len() }
+    }
+
+    /// Public sizes for the kernel.
+    pub fn size(&self) -> ProblemSize {
+        ProblemSize {
+            slots: self.rows as usize,
+            rows_per_unit: self.rows_per_unit,
+            features: self.features,
+            row_norm: 1.0,
+            sparse: self.sparse,
+        }
+    }
+
+    /// Standard deviation over reach of one Gaussian release that meets the target, for the adjacency.
+    pub fn single_noise(&self) -> Result<f64> {
+        let event = |nm: f64| Event::Gaussian { noise_multiplier: nm, replace_factor: 2.0 };
+        Ok(privfit_kernel::account::calibrate(self.target, event, self.adjacency)?.upper)
+    }
+
+    /// Approximate privacy is asked for; pure privacy is refused with the fix.
+    pub fn needs_delta(&self, method: &str) -> Result<()> {
+        if self.target.delta > 0.0 {
+            return Ok(());
+        }
+        Err(Error::misuse(format!(
+            "{method} adds Gaussian noise and needs a delta: give --delta (say 1/n^2), or use --method output for pure privacy"
+        )))
+    }
+}
+
+/// A method: what it is, and how it plans.
+pub struct Method {
+    /// Its name.
+    pub name: &'static str,
+    /// What its authors call it.
+    pub alias: &'static str,
+    /// Which tasks and losses it takes.
+    pub needs: &'static str,
+    /// What it guarantees.
+    pub guarantee: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// Settings that it knows, with their meaning.
+    pub settings: &'static [(&'static str, &'static str)],
+    /// Makes a plan.
+    pub plan: fn(&Problem) -> Result<Box<dyn Plan>>,
+}
+
+/// A plan: complete before data are opened.
+pub trait Plan: Send + Sync {
+    /// What it will cost.
+    fn event(&self) -> &Event;
+    /// Its parameters, for people.
+    fn describe(&self) -> Vec<(&'static str, String)>;
+    /// Standard deviation of the noise on a gradient sum of all records, for forecasts.
+    fn gradient_noise(&self) -> f64;
+    /// Ticks that `run` reports; public.
+    fn ticks(&self) -> u64;
+    /// Runs, and returns the weights, score after score.
+    fn run(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<Vec<f64>>;
+}
+
+/// Every method.
+pub const ALL: &[Method] =
+    &[objective::METHOD, output::METHOD, noisy_gd::METHOD, noisy_sgd::METHOD, statistics::METHOD];
+
+/// The method of that name or alias.
+pub fn find(name: &str) -> Option<&'static Method> {
+    let plain = |t: &str| t.to_lowercase().replace(['-', '_', ' '], "");
+    ALL.iter().find(|m| plain(m.name) == plain(name) || m.alias.split(", ").any(|a| plain(a) == plain(name)))
+}
+
+/// Plans with the method of that name, or with the one that the public facts suggest.
+pub fn plan(name: &str, problem: &Problem) -> Result<(&'static Method, Box<dyn Plan>)> {
+    let name = if name == "auto" { auto::choose(problem) } else { name };
+    let Some(method) = find(name) else {
+        let known: Vec<&str> = ALL.iter().map(|m| m.name).collect();
+        return Err(Error::misuse(format!("unknown method {name:?}: known are auto, {}", known.join(", "))));
+    };
+    let mut known: Vec<&str> = method.settings.iter().map(|s| s.0).collect();
+    known.extend(problem.loss.number.map(|n| n.0));
+    problem.settings.only(&known)?;
+    if matches!(problem.task, Task::Classes(_)) != problem.loss.classes {
+        let list: Vec<&str> = loss::ALL.iter().filter(|l| l.classes != problem.loss.classes).map(|l| l.name).collect();
+        return Err(Error::misuse(format!("loss {} does not fit the target: use {}", problem.loss.name, list.join(", "))));
+    }
+    Ok((method, (method.plan)(problem)?))
+}
+
+/// Several classes with one score: each head a loss of its own.
+pub(crate) fn head_losses(problem: &Problem) -> Result<Vec<Loss>> {
+    if problem.loss.many { Ok(vec![problem.build_loss(1)?]) } else { problem.heads().into_iter().map(|h| problem.build_loss(h)).collect() }
+}
+
+/// A loss that minimisers can take.
+pub(crate) fn needs_smooth(problem: &Problem, method: &str) -> Result<()> {
+    if problem.build_loss(1)?.smoothness.is_finite() {
+        return Ok(());
+    }
+    Err(Error::misuse(format!(
+        "{method} needs a smooth loss and {} has a corner: use --loss huber-svm, or --method noisy-gd",
+        problem.loss.name
+    )))
+}
+
+/// Rounded for people.
+pub(crate) fn show(x: f64) -> String {
+    if x != 0.0 && !(1e-3..1e5).contains(&x.abs()) { format!("{x:.3e}") } else { format!("{:.4}", x).trim_end_matches('0').trim_end_matches('.').into() }
+}

@@ -1,0 +1,402 @@
+//! Linear regression from noisy statistics, standardised privately and polished by steps on clipped residuals.
+//!
+//! *What it computes.* (1) Noisy sums of the features and of the target, for means. (2) Noisy sums of -log2 |x - mean|, for spreads: a
+//! spread that is small against its bounds is found to a few per cent, where a noisy variance would be all noise. (3) With features
+//! centred, divided by their spreads and cut to norm 1: noisy second moments z z' and z t in one vector, and a first fit. (4) The
+//! spread of the residuals. (5) Three Newton steps with the noisy moments as curvature, on residuals cut at 1.5 of that spread.
+//!
+//! *Privacy.* Each release is a sum of per-record vectors cut, on the integers, at the norm stated (p numbers, g categories):
+//! (1) sqrt(p + g + 1), (2) sqrt(p + 1), (3) sqrt 2 since |z z'| and |z t/2| are at most 1, (4) 1, (5) the residual cut. Zero-out moves
+//! the sum by that, replace-one by twice that. Every mean, spread and cut that enters a later release has itself been released. All
+//! are Gaussian with fixed multipliers and compose exactly: with total noise 1/mu, release i has share s_i of mu^2.
+//!
+//! *Accuracy.* Noise is relative to the spread of the data and not to the bounds of the schema. Ridge on the moments: their own noise
+//! level. All constants were found on generated tables.
+//!
+//! *Needs.* A target with bounds, squared loss, the constant feature, at most 300 encoded features, delta > 0.
+//!
+//! *Reference.* Sufficient statistics with an adaptive ridge (AdaSSP) of Wang 2018; private standardisation and residual steps are
+//! ours.
+
+use super::{Column, Method, Plan, Problem, show};
+use crate::error::{Error, Result};
+use crate::loss::Task;
+use crate::solve::eigen;
+use privfit_kernel::account::{Event, calibrate};
+use privfit_kernel::privacy::{Contribution, Draw, Gaussian, Mechanism, Run, Sink, Unit};
+
+/// Row of the list.
+pub const METHOD: Method = Method {
+    name: "statistics",
+    alias: "AdaSSP, SSP",
+    needs: "squared loss, a target with bounds, at most 300 encoded features, delta > 0",
+    guarantee: "(epsilon, delta), all adjacencies",
+    source: "Wang 2018; private standardisation and residual steps",
+    settings: &[],
+    plan,
+};
+
+/// Most encoded features.
+const LARGEST: usize = super::auto::MOMENTS;
+/// Parts of the step budget.
+const STEPS: [f64; 3] = [1.0 / 7.0, 2.0 / 7.0, 4.0 / 7.0];
+/// Bits of spread that are told apart.
+const BITS: f64 = 6.0;
+/// Spread over e to the mean logarithm of a deviation, in powers of two, for a bell curve.
+const BELL: f64 = 1.887;
+/// Standardised targets are cut here in the moments.
+const TARGET_CUT: f64 = 2.0;
+
+struct Statistics {
+    columns: Vec<Column>,
+    rows: f64,
+    sums: Gaussian,
+    spreads: Gaussian,
+    moments: Gaussian,
+    residual: Gaussian,
+    /// Noise multipliers of the steps; their clip is released by then.
+    steps: [f64; 3],
+    event: Event,
+    constraint: crate::constraint::Constraint,
+}
+
+fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
+    problem.needs_delta("statistics")?;
+    if problem.task != Task::Number || problem.loss.name != "squared" {
+        return Err(Error::misuse("statistics predicts numbers by squared error: use --loss squared, or another method"));
+    }
+    if !problem.columns.iter().any(|c| c.constant) {
+        return Err(Error::misuse("statistics needs the constant feature: set intercept = true, or use --method objective"));
+    }
+    if problem.features > LARGEST {
+        return Err(Error::misuse(format!(
+            "statistics releases all pairs of {} features: at most {LARGEST} are allowed, use --method objective",
+            problem.features
+        )));
+    }
+    let numbers = problem.columns.iter().filter(|c| c.group.is_none() && !c.constant).count() as f64;
+    let mut groups: Vec<usize> = problem.columns.iter().filter_map(|c| c.group).collect();
+    groups.dedup();
+    let groups = groups.len() as f64;
+    let rows = problem.rows.max(1);
+    let n = rows as f64;
+    let d = problem.features;
+    // Means and spreads take what they need: more where rows are few against the noise.
+    let mu = 1.0 / problem.single_noise()?;
+    let first = ((numbers + groups + 1.0).sqrt() / (0.03 * n * mu)).powi(2).clamp(0.03, 0.15);
+    let rest = 1.0 - 2.0 * first;
+    let shares = [first, first, 0.50 * rest, 0.02 * rest, 0.48 * rest];
+    let length = |release: usize| match release {
+        0 => d,
+        1 => d,
+        2 => d * (d + 1) / 2 + d,
+        3 => 1,
+        _ => d,
+    };
+    let clips = [(numbers + groups + 1.0).sqrt(), (numbers + 1.0).sqrt(), std::f64::consts::SQRT_2, 1.0];
+    let make = |noise: f64| -> Result<([Gaussian; 4], [f64; 3], Event)> {
+        let of = |i: usize| Gaussian::new(clips[i], noise / shares[i].sqrt(), rows);
+        let fixed = [of(0)?, of(1)?, of(2)?, of(3)?];
+        let steps = STEPS.map(|part| noise / (shares[4] * part).sqrt());
+        let mut events: Vec<Event> = fixed.iter().enumerate().map(|(i, g)| g.event(length(i))).collect();
+        for nm in steps {
+            events.push(Gaussian::new(1.0, nm, rows)?.event(length(4)));
+        }
+        Ok((fixed, steps, Event::Compose(events)))
+    };
+    let failed = Event::NotPrivate { why: "no such plan".into() };
+    let noise = calibrate(problem.target, |nm| make(nm).map_or(failed.clone(), |m| m.2), problem.adjacency)?.upper;
+    let ([sums, spreads, moments, residual], steps, event) = make(noise)?;
+    Ok(Box::new(Statistics {
+        columns: problem.columns.clone(),
+        rows: n,
+        sums,
+        spreads,
+        moments,
+        residual,
+        steps,
+        event,
+        constraint: problem.constraint,
+    }))
+}
+
+/// -log2 of a size, from 0 (1 or more) to 1 (2^-6 or less).
+fn bits(t: f64) -> f64 {
+    (-t.abs().max(1e-12).log2()).clamp(0.0, BITS) / BITS
+}
+
+fn spread(bits: f64) -> f64 {
+    (BELL * 2f64.powf(-bits.clamp(0.0, BITS))).min(1.0)
+}
+
+/// Released parameters as the contributions read them: one line for each column, then the target's.
+struct Facts<'p> {
+    d: usize,
+    /// For each column: scale, shift, mean, factor (0 for the constant), and 1 if it is a number.
+    columns: &'p [f64],
+    target_mean: f64,
+    target_spread: f64,
+    radius: f64,
+    clip: f64,
+    theta: &'p [f64],
+}
+
+const PER_COLUMN: usize = 5;
+
+impl<'p> Facts<'p> {
+    fn read(p: &'p [f64]) -> Facts<'p> {
+        let d = p[0] as usize;
+        let (head, theta) = p[5..].split_at(d * PER_COLUMN);
+        Facts { d, columns: head, target_mean: p[1], target_spread: p[2], radius: p[3], clip: p[4], theta }
+    }
+
+    /// Values of all columns of one row between -1 and 1, and its target; none for a record without a target.
+    fn values(&self, unit: Unit<'_>, row: usize, out: &mut [f64; LARGEST]) -> Option<f64> {
+        let y = f64::from(unit.label(row));
+        if !(-1.0..=1.0).contains(&y) {
+            return None;
+        }
+        let out = &mut out[..self.d];
+        out.fill(0.0);
+        unit.each(row, |j, x| out[j] = x);
+        for (x, c) in out.iter_mut().zip(self.columns.chunks(PER_COLUMN)) {
+            *x = (*x * c[0] + c[1]).clamp(-1.0, 1.0);
+        }
+        Some(y)
+    }
+
+    /// The standardised row, cut to norm 1, and the standardised target with the same weight.
+    fn standard(&self, unit: Unit<'_>, row: usize, z: &mut [f64; LARGEST]) -> Option<(f64, f64)> {
+        let y = self.values(unit, row, z)?;
+        let mut square = 0.0;
+        for (x, c) in z[..self.d].iter_mut().zip(self.columns.chunks(PER_COLUMN)) {
+            // The constant has factor 0 and becomes 1.
+            *x = if c[3] == 0.0 { 1.0 } else { (*x - c[2]) * c[3] } / self.radius;
+            square += *x * *x;
+        }
+        let weight = 1.0 / square.sqrt().max(1.0);
+        z[..self.d].iter_mut().for_each(|x| *x *= weight);
+        Some(((y - self.target_mean) / self.target_spread, weight))
+    }
+
+    fn residual(&self, z: &[f64; LARGEST], t: f64, weight: f64) -> f64 {
+        weight * t - z[..self.d].iter().zip(self.theta).map(|(z, w)| z * w).sum::<f64>()
+    }
+}
+
+fn add_sums(p: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>) {
+    let facts = Facts::read(p);
+    let mut x = [0f64; LARGEST];
+    for row in 0..unit.rows() {
+        let Some(y) = facts.values(unit, row, &mut x) else { continue };
+        for (j, c) in facts.columns.chunks(PER_COLUMN).enumerate() {
+            // The place of the constant, whose sum is known, takes the target.
+            sink.add(j, if c[3] == 0.0 { y } else { x[j] });
+        }
+    }
+}
+
+fn add_spreads(p: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>) {
+    let facts = Facts::read(p);
+    let mut x = [0f64; LARGEST];
+    for row in 0..unit.rows() {
+        let Some(y) = facts.values(unit, row, &mut x) else { continue };
+        for (j, c) in facts.columns.chunks(PER_COLUMN).enumerate() {
+            if c[3] == 0.0 {
+                sink.add(j, bits(y - facts.target_mean));
+            } else if c[4] == 1.0 {
+                sink.add(j, bits(x[j] - c[2]));
+            }
+        }
+    }
+}
+
+fn add_moments(p: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>) {
+    let facts = Facts::read(p);
+    let mut z = [0f64; LARGEST];
+    let d = facts.d;
+    for row in 0..unit.rows() {
+        let Some((t, weight)) = facts.standard(unit, row, &mut z) else { continue };
+        let t = weight * t.clamp(-TARGET_CUT, TARGET_CUT) / TARGET_CUT;
+        let mut at = 0;
+        for i in 0..d {
+            for j in 0..i {
+                sink.add(at + j, std::f64::consts::SQRT_2 * z[i] * z[j]);
+            }
+            sink.add(at + i, z[i] * z[i]);
+            at += i + 1;
+        }
+        for (i, z) in z[..d].iter().enumerate() {
+            sink.add(at + i, z * t);
+        }
+    }
+}
+
+fn add_residual(p: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>) {
+    let facts = Facts::read(p);
+    let mut z = [0f64; LARGEST];
+    for row in 0..unit.rows() {
+        let Some((t, weight)) = facts.standard(unit, row, &mut z) else { continue };
+        sink.add(0, bits(facts.residual(&z, t, weight) * facts.target_spread / 2.0));
+    }
+}
+
+fn add_step(p: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>) {
+    let facts = Facts::read(p);
+    let mut z = [0f64; LARGEST];
+    for row in 0..unit.rows() {
+        let Some((t, weight)) = facts.standard(unit, row, &mut z) else { continue };
+        let r = facts.residual(&z, t, weight).clamp(-facts.clip, facts.clip);
+        z[..facts.d].iter().enumerate().for_each(|(i, z)| sink.add(i, r * z));
+    }
+}
+
+impl Statistics {
+    fn release(
+        &self,
+        run: &mut Run<'_>,
+        mechanism: &Gaussian,
+        name: &'static str,
+        dimension: usize,
+        parameters: &[f64],
+        add: fn(&[f64], Unit<'_>, &mut Draw<'_>, &mut Sink<'_>),
+    ) -> Result<Vec<f64>> {
+        let contribution = Contribution { name, dimension, parameters: parameters.to_vec(), add };
+        let everyone = run.everyone()?;
+        Ok(run.at(mechanism, |run, scale| {
+            let noise = run.draw(&scale, dimension)?;
+            let sum = everyone.sum(&noise, &contribution)?;
+            run.release(noise, &sum)
+        })?)
+    }
+}
+
+impl Plan for Statistics {
+    fn event(&self) -> &Event {
+        &self.event
+    }
+
+    fn describe(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("noise of the means, standard deviation", show(self.sums.standard_deviation())),
+            ("noise of the spreads, standard deviation", show(self.spreads.standard_deviation())),
+            ("noise of the moments, standard deviation", show(self.moments.standard_deviation())),
+            ("noise multipliers of the residual steps", self.steps.map(show).join(", ")),
+        ]
+    }
+
+    fn gradient_noise(&self) -> f64 {
+        self.moments.standard_deviation()
+    }
+
+    fn ticks(&self) -> u64 {
+        4 + STEPS.len() as u64
+    }
+
+    fn run(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<Vec<f64>> {
+        let (n, d) = (self.rows, self.columns.len());
+        let mut facts = vec![d as f64, 0.0, 1.0, 1.0, 1.0];
+        for c in &self.columns {
+            let number = f64::from(u8::from(c.group.is_none() && !c.constant));
+            facts.extend([c.scale, c.shift, 0.0, if c.constant { 0.0 } else { 1.0 }, number]);
+        }
+        let column = |j: usize| 5 + j * PER_COLUMN;
+        let constant = self.columns.iter().position(|c| c.constant).unwrap_or(0);
+
+        // 1: means, drawn toward what is known without data by as much as they are noise.
+        let sums = self.release(run, &self.sums, "column sums", d, &facts, add_sums)?;
+        tick();
+        let noise = (self.sums.standard_deviation() / n).powi(2);
+        let shrink = |prior: f64| prior / (prior + noise);
+        for (j, c) in self.columns.iter().enumerate() {
+            let mean = sums[j] / n;
+            facts[column(j) + 2] = match c.group {
+                _ if c.constant => 0.0,
+                None => (mean * shrink(0.25)).clamp(-1.0, 1.0),
+                Some(group) => {
+                    let even = 1.0 / self.columns.iter().filter(|o| o.group == Some(group)).count() as f64;
+                    (even + (mean - even) * shrink(even * even)).clamp(0.0, 1.0)
+                }
+            };
+        }
+        let target_mean = (sums[constant] / n * shrink(0.0625)).clamp(-1.0, 1.0);
+        facts[1] = target_mean;
+
+        // 2: spreads.
+        let spreads = self.release(run, &self.spreads, "log deviations", d, &facts, add_spreads)?;
+        tick();
+        let noise = (BITS * self.spreads.standard_deviation() / n).powi(2);
+        let spread_of = |sum: f64| spread(2.5 + (BITS * sum / n - 2.5) / (1.0 + noise));
+        let target_spread = spread_of(spreads[constant]);
+        let mut variance = 1.0;
+        for (j, c) in self.columns.iter().enumerate() {
+            if c.constant {
+                continue;
+            }
+            let mean = facts[column(j) + 2];
+            if c.group.is_none() {
+                facts[column(j) + 3] = 1.0 / spread_of(spreads[j]);
+                variance += 1.0;
+            } else {
+                let factor = mean.max(0.03).powf(-0.25);
+                facts[column(j) + 3] = factor;
+                variance += factor * factor * mean * (1.0 - mean);
+            }
+        }
+        let radius = 0.9 * variance.sqrt();
+        facts[2] = target_spread;
+        facts[3] = radius;
+
+        // 3: moments, and a first fit.
+        let pairs = d * (d + 1) / 2;
+        let moments = self.release(run, &self.moments, "second moments", pairs + d, &facts, add_moments)?;
+        tick();
+        let mut matrix = vec![0f64; d * d];
+        let mut at = 0;
+        for i in 0..d {
+            for j in 0..=i {
+                let x = if i == j { moments[at] } else { moments[at] / std::f64::consts::SQRT_2 };
+                (matrix[i * d + j], matrix[j * d + i]) = (x, x);
+                at += 1;
+            }
+        }
+        let level = self.moments.standard_deviation() * (2.0 * d as f64).sqrt();
+        let (values, vectors) = eigen::symmetric(matrix, d);
+        let curvature: Vec<f64> = values.iter().map(|e| e.max(0.0) + level * (1.0 + 3.0 * level / n)).collect();
+        let right: Vec<f64> = moments[pairs..].iter().map(|b| b * TARGET_CUT).collect();
+        let mut theta = eigen::solve(&vectors, &curvature, &right);
+
+        // 4: spread of the residuals.
+        let with = |facts: &[f64], theta: &[f64]| [facts, theta].concat();
+        let residual = self.release(run, &self.residual, "residual spread", 1, &with(&facts, &theta), add_residual)?;
+        tick();
+        let clip = 1.5 * (2.0 / target_spread) * BELL * 2f64.powf(-BITS * (residual[0] / n).clamp(0.0, 1.0));
+        facts[4] = clip;
+
+        // 5: steps on residuals that are cut there.
+        for nm in self.steps {
+            let step = Gaussian::new(clip, nm, self.rows as u64)?;
+            let gradient = self.release(run, &step, "residual step", d, &with(&facts, &theta), add_step)?;
+            let by = eigen::solve(&vectors, &curvature, &gradient);
+            theta.iter_mut().zip(by).for_each(|(t, b)| *t += b);
+            tick();
+        }
+
+        // Back to the encoded features.
+        let mut weights = vec![0f64; d];
+        let mut offset = target_mean;
+        for (j, c) in self.columns.iter().enumerate() {
+            let factor = target_spread * theta[j] / radius;
+            if c.constant {
+                offset += factor;
+            } else {
+                let f = &facts[column(j)..column(j) + PER_COLUMN];
+                weights[j] = factor * f[3] * c.scale;
+                offset += factor * f[3] * (c.shift - f[2]);
+            }
+        }
+        weights[constant] = offset * self.columns[constant].scale;
+        self.constraint.project(&mut weights);
+        Ok(weights)
+    }
+}

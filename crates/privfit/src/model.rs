@@ -1,0 +1,211 @@
+//! A released linear model: what it says about new rows. Nothing here costs anything.
+
+use crate::data::encode::{Row, UNKNOWN};
+use crate::loss::{Task, logistic, softmax};
+use serde::{Deserialize, Serialize};
+
+/// Weights and how to read scores.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Model {
+    /// Name of the loss.
+    pub loss: String,
+    /// Its numbers.
+    pub loss_parameters: Vec<f64>,
+    /// Number of classes; 0 for a number.
+    pub classes: usize,
+    /// Weights, one list for each score, over the encoded features.
+    pub weights: Vec<Vec<f64>>,
+}
+
+/// What a model says about one row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Prediction {
+    /// Class number, and the probabilities of all classes where the loss has them.
+    Class(usize, Vec<f64>),
+    /// Target between -1 and 1, to be mapped to its bounds.
+    Number(f64),
+}
+
+impl Model {
+    /// Classes or a number.
+    pub fn task(&self) -> Task {
+        if self.classes == 0 { Task::Number } else { Task::Classes(self.classes) }
+    }
+
+    /// Scores of a row.
+    pub fn scores(&self, row: &Row, out: &mut Vec<f64>) {
+        out.clear();
+        out.extend(self.weights.iter().map(|w| {
+            let dense: f64 = row.dense.iter().zip(w).map(|(x, w)| x * w).sum();
+            let sparse: f64 = row.pairs.iter().map(|(i, x)| w.get(*i as usize).map_or(0.0, |w| w * x)).sum();
+            dense + sparse
+        }));
+    }
+
+    /// The prediction of a row.
+    pub fn predict(&self, row: &Row) -> Prediction {
+        let mut scores = Vec::with_capacity(self.weights.len());
+        self.scores(row, &mut scores);
+        let clip = self.loss_parameters.get(1).copied().unwrap_or(1.0);
+        match (self.task(), scores.len()) {
+            (Task::Number, _) => Prediction::Number(scores[0].max(-1.0).min(1.0)),
+            (Task::Classes(_), 1) => {
+                let class = usize::from(scores[0] > 0.0);
+                let probabilities = if self.loss == "logistic" {
+                    let p = logistic::probability(clip, scores[0]);
+                    vec![1.0 - p, p]
+                } else {
+                    Vec::new()
+                };
+                Prediction::Class(class, probabilities)
+            }
+            (Task::Classes(_), _) => {
+                let class = (0..scores.len()).fold(0, |best, c| if scores[c] > scores[best] { c } else { best });
+                let mut probabilities = vec![0.0; scores.len()];
+                match self.loss.as_str() {
+                    "softmax" => softmax::probabilities(&scores, &mut probabilities),
+                    "logistic" => {
+                        // One against the rest: each its own, brought to a sum of one.
+                        let own = probabilities.iter_mut().zip(&scores);
+                        own.for_each(|(p, s)| *p = logistic::probability(clip, *s));
+                        let sum: f64 = probabilities.iter().sum();
+                        probabilities.iter_mut().for_each(|p| *p /= sum);
+                    }
+                    _ => probabilities.clear(),
+                }
+                Prediction::Class(class, probabilities)
+            }
+        }
+    }
+}
+
+/// Metrics on labelled rows, gathered one row at a time.
+#[derive(Clone, Debug, Default)]
+pub struct Metrics {
+    rows: u64,
+    right: u64,
+    log_loss: f64,
+    with_probabilities: bool,
+    /// Score and label of two classes, for the area under the curve.
+    ranked: Vec<(f64, bool)>,
+    errors: Errors,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Errors {
+    square: f64,
+    absolute: f64,
+    sum: f64,
+    sum_square: f64,
+}
+
+impl Metrics {
+    /// Adds a row with its label; a row without a known label is left out. `bounds` are those of a numeric target.
+    pub fn add(&mut self, model: &Model, row: &Row, bounds: Option<(f64, f64)>) {
+        match (model.predict(row), bounds) {
+            (Prediction::Class(class, probabilities), _) => {
+                if row.label == UNKNOWN {
+                    return;
+                }
+                let label = row.label as usize;
+                self.rows += 1;
+                self.right += u64::from(class == label);
+                if let Some(p) = probabilities.get(label) {
+                    self.with_probabilities = true;
+                    self.log_loss -= p.max(1e-300).ln();
+                }
+                if model.weights.len() == 1 {
+                    let mut scores = Vec::new();
+                    model.scores(row, &mut scores);
+                    self.ranked.push((scores[0], label == 1));
+                }
+            }
+            (Prediction::Number(x), Some((low, high))) => {
+                if row.label == UNKNOWN || !row.target.is_finite() {
+                    return;
+                }
+                let predicted = low + (x + 1.0) / 2.0 * (high - low);
+                self.rows += 1;
+                let error = predicted - row.target;
+                self.errors.square += error * error;
+                self.errors.absolute += error.abs();
+                self.errors.sum += row.target;
+                self.errors.sum_square += row.target * row.target;
+            }
+            (Prediction::Number(_), None) => {}
+        }
+    }
+
+    /// Names and values.
+    pub fn report(mut self) -> Vec<(&'static str, f64)> {
+        let n = self.rows as f64;
+        let mut out = vec![("rows", n)];
+        if self.rows == 0 {
+            return out;
+        }
+        if self.errors.sum_square > 0.0 || self.errors.square > 0.0 {
+            let spread = self.errors.sum_square - self.errors.sum * self.errors.sum / n;
+            out.push(("rmse", (self.errors.square / n).sqrt()));
+            out.push(("mae", self.errors.absolute / n));
+            out.push(("r2", if spread > 0.0 { 1.0 - self.errors.square / spread } else { 0.0 }));
+            return out;
+        }
+        out.push(("accuracy", self.right as f64 / n));
+        if self.with_probabilities {
+            out.push(("log_loss", self.log_loss / n));
+        }
+        if let Some(auc) = area(&mut self.ranked) {
+            out.push(("auc", auc));
+        }
+        out
+    }
+}
+
+/// Probability that a positive row scores above a negative one, ties counting half.
+fn area(ranked: &mut [(f64, bool)]) -> Option<f64> {
+    ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let positive = ranked.iter().filter(|r| r.1).count() as f64;
+    let negative = ranked.len() as f64 - positive;
+    if positive == 0.0 || negative == 0.0 {
+        return None;
+    }
+    let (mut below, mut area, mut i) = (0.0, 0.0, 0);
+    while i < ranked.len() {
+        let same = ranked[i..].iter().take_while(|r| r.0 == ranked[i].0).count();
+        let ups = ranked[i..i + same].iter().filter(|r| r.1).count() as f64;
+        let downs = same as f64 - ups;
+        area += ups * (below + 0.5 * downs);
+        below += downs;
+        i += same;
+    }
+    Some(area / (positive * negative))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn area_counts_pairs() {
+        assert_eq!(area(&mut [(0.1, false), (0.2, true), (0.3, false), (0.4, true)]), Some(0.75));
+        assert_eq!(area(&mut [(0.1, false), (0.1, true)]), Some(0.5));
+        assert_eq!(area(&mut [(0.1, true)]), None);
+    }
+
+    #[test]
+    fn metrics_of_numbers() {
+        let model = Model { loss: "squared".into(), loss_parameters: vec![2.0], classes: 0, weights: vec![vec![1.0]] };
+        let mut metrics = Metrics::default();
+        for (x, target) in [(0.5, 7.5), (-1.0, 1.0), (9.0, 10.0)] {
+            let row = Row { dense: vec![x], label: 0.0, target, ..Row::default() };
+            metrics.add(&model, &row, Some((0.0, 10.0)));
+        }
+        let report = metrics.report();
+        let get = |name: &str| report.iter().find(|r| r.0 == name).unwrap().1;
+        assert!((get("rmse") - (1.0f64 / 3.0).sqrt()).abs() < 1e-12 && (get("mae") - 1.0 / 3.0).abs() < 1e-12);
+        let mean = 18.5 / 3.0;
+        let spread: f64 = [7.5f64, 1.0, 10.0].iter().map(|y| (y - mean).powi(2)).sum();
+        assert!((get("r2") - (1.0 - 1.0 / spread)).abs() < 1e-12);
+    }
+}

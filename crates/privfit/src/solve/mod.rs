@@ -1,0 +1,3 @@
+//! Ordinary numerical work on released numbers; no privacy inside.
+
+pub mod eigen;

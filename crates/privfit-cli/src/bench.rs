@@ -50,10 +50,32 @@ enum What {
         #[arg(long, default_value_t = 5)]
         repeats: usize,
     },
+    /// Private logistic regression on a directory with Xtr.npy, ytr.npy, Xte.npy, yte.npy and meta.json; one JSON line for each fit
+    #[command(after_help = "Example:\n  privfit bench fit --data DATA/syn50k --epsilon 0.1,1,8 --repeats 3 --threads 1")]
+    Fit {
+        /// Directory with the training part
+        #[arg(long)]
+        data: std::path::PathBuf,
+        /// Directory with the test part, if it is another one
+        #[arg(long)]
+        test: Option<std::path::PathBuf>,
+        /// Epsilons
+        #[arg(long, value_delimiter = ',', default_value = "0.1,0.5,1,2,4,8")]
+        epsilon: Vec<f64>,
+        /// Delta; 1/n^2 by default
+        #[arg(long)]
+        delta: Option<f64>,
+        /// Fits at each epsilon
+        #[arg(long, default_value_t = 1)]
+        repeats: usize,
+        /// Threads
+        #[arg(long, default_value_t = 1)]
+        threads: usize,
+    },
 }
 
 /// Processor time of this process in seconds.
-fn processor_time() -> f64 {
+pub(crate) fn processor_time() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the pointer is to a live timespec.
     unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
@@ -61,7 +83,7 @@ fn processor_time() -> f64 {
 }
 
 /// Largest resident memory so far, in megabytes.
-fn peak_memory() -> f64 {
+pub(crate) fn peak_memory() -> f64 {
     // SAFETY: the structure is plain data and lives here.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the pointer is to a live rusage.
@@ -76,16 +98,19 @@ fn timed<T>(f: impl FnOnce() -> T) -> (T, f64) {
 }
 
 impl Bench {
-    pub(crate) fn run(self) -> Result<(), Misuse> {
+    pub(crate) fn run(self) -> Result<(), crate::Failure> {
         let failed = |e: privfit::KernelError| Misuse(e.to_string());
         match self.what {
-            What::Noise { samples } => noise(samples).map_err(failed),
-            What::Account { repeats, only } => account(repeats.max(1), only.as_deref()),
+            What::Noise { samples } => Ok(noise(samples).map_err(failed)?),
+            What::Account { repeats, only } => Ok(account(repeats.max(1), only.as_deref())?),
+            What::Fit { data, test, epsilon, delta, repeats, threads } => {
+                super::bench_fit::run(&super::bench_fit::Options { data, test, epsilon, delta, repeats, threads })
+            }
             What::Gradient { rows, features, repeats } => {
                 if rows == 0 || features == 0 {
-                    return Err(Misuse("--rows and --features must be at least 1: give whole numbers".into()));
+                    return Err(crate::Failure::misuse("--rows and --features must be at least 1: give whole numbers"));
                 }
-                gradient(rows, features, repeats.max(1)).map_err(failed)
+                Ok(gradient(rows, features, repeats.max(1)).map_err(failed)?)
             }
         }
     }

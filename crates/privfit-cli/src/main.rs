@@ -2,6 +2,7 @@
 
 mod account;
 mod bench;
+mod bench_fit;
 mod fit;
 mod methods;
 mod predict;
@@ -109,7 +110,7 @@ fn main() -> ExitCode {
         Verb::Methods(verb) => verb.run(),
         Verb::Schema(verb) => verb.run(),
         Verb::Account(verb) => verb.run().map_err(Failure::from),
-        Verb::Bench(verb) => verb.run().map_err(Failure::from),
+        Verb::Bench(verb) => verb.run(),
     })
     .unwrap_or(Err(Failure(privfit::Error::Host)));
     match result {

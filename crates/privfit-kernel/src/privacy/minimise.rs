@@ -7,10 +7,20 @@
 use super::block_gradient::{BlockGradient, cell_unit};
 use super::data::{Dataset, Rows};
 use super::loss::Loss;
-use super::precondition::Preconditioner;
+use super::precondition::{Preconditioner, sample};
 use super::run::ProblemSize;
 use crate::engine::{Engine, Pass};
 use crate::error::{Error, Result};
+
+/// Pairs that the quasi-Newton method remembers.
+const MEMORY: usize = 20;
+
+/// Where a walk ended.
+struct Path {
+    theta: Vec<f64>,
+    gradient: Vec<f64>,
+    arrived: bool,
+}
 
 /// Slots in a floating-point block.
 pub(crate) const BLOCK: usize = 256;
@@ -140,22 +150,60 @@ impl Objective<'_> {
         }
         let radius = self.limits().radius();
         let certified = |theta: &[f64], g: &[f64]| norm(theta) <= radius && norm(g) + floor <= tolerance;
-        let mut theta = vec![0.0; self.dimension()];
-        let mut g = self.gradient(&theta)?;
-        let mut matrix = Preconditioner::at(self.data, self.problem.loss, self.problem.ridge, &theta);
-        // Limited-memory quasi-Newton with a search on the slope along the line: the function is convex, so it is monotone.
+        // First on some of the rows, which costs little; then few passes over all of them are left.
+        let zero = vec![0.0; self.dimension()];
+        let (start, matrix) = match sample(self.data, self.chosen) {
+            None => {
+                let at = |theta: &[f64]| Preconditioner::at(self.data, self.problem.loss, 1.0, self.problem.ridge, theta);
+                let Path { theta, .. } = self.walk(zero.clone(), at(&zero), radius, 3, &certified)?;
+                let matrix = at(&theta);
+                (theta, matrix)
+            }
+            Some(some) => {
+                let weight = self.data.labels.len() as f64 / some.labels.len() as f64;
+                let small = Objective {
+                    data: &some,
+                    chosen: None,
+                    engine: self.engine,
+                    problem: Problem { ridge: self.problem.ridge / weight, ..self.problem },
+                    linear: self.linear.iter().map(|b| b / weight).collect(),
+                    linear_bound: self.linear_bound,
+                };
+                let at = |theta: &[f64]| Preconditioner::at(&some, self.problem.loss, weight, self.problem.ridge, theta);
+                let scaled = |theta: &[f64]| Preconditioner::at(&some, self.problem.loss, 1.0, small.problem.ridge, theta);
+                let first = norm(&small.gradient(&zero)?);
+                let near = |_: &[f64], g: &[f64]| norm(g) <= 1e-3 * first;
+                let near_enough = |_: &[f64], g: &[f64]| norm(g) <= 1e-5 * first;
+                let Path { theta, .. } = small.walk(zero.clone(), scaled(&zero), radius, 20, &near)?;
+                let Path { theta, .. } = small.walk(theta.clone(), scaled(&theta), radius, 40, &near_enough)?;
+                let matrix = at(&theta);
+                (theta, matrix)
+            }
+        };
+        let path = self.walk(start, matrix, radius, 1000, &certified)?;
+        if path.arrived {
+            return Ok(path.theta);
+        }
+        self.descend(path.theta, path.gradient, certified)
+    }
+
+    /// Limited-memory quasi-Newton with a search on the slope along the line: the function is convex, so the slope is monotone.
+    fn walk(
+        &self,
+        mut theta: Vec<f64>,
+        mut matrix: Option<Preconditioner>,
+        radius: f64,
+        steps: usize,
+        arrived: &dyn Fn(&[f64], &[f64]) -> bool,
+    ) -> Result<Path> {
+        let mut gradient = self.gradient(&theta)?;
         let mut pairs: Vec<(Vec<f64>, Vec<f64>, f64)> = Vec::new();
-        for step in 0..1000 {
-            if certified(&theta, &g) {
-                return Ok(theta);
+        for _ in 0..steps {
+            if arrived(&theta, &gradient) {
+                return Ok(Path { theta, gradient, arrived: true });
             }
-            if step == 2 && matrix.is_some() {
-                // Most of the way is done: curvatures here are those at the end.
-                matrix = Preconditioner::at(self.data, self.problem.loss, self.problem.ridge, &theta);
-                pairs.clear();
-            }
-            let direction = two_loop(&g, &pairs, matrix.as_ref());
-            let slope = dot(&g, &direction);
+            let direction = two_loop(&gradient, &pairs, matrix.as_ref());
+            let slope = dot(&gradient, &direction);
             if !(slope < 0.0) {
                 if pairs.is_empty() && matrix.is_none() {
                     break;
@@ -164,44 +212,51 @@ impl Objective<'_> {
                 matrix = None;
                 continue;
             }
-            let (mut low, mut high, mut t) = (0.0, f64::INFINITY, if pairs.is_empty() && matrix.is_none() { (1.0 / norm(&g)).min(1.0) } else { 1.0 });
+            // The slope is `slope` at 0 and at `low` what `below` says; `high` is the nearest point where it was positive.
+            let (mut low, mut below) = (0.0, slope);
+            let mut high: Option<(f64, f64)> = None;
+            let mut t = if pairs.is_empty() && matrix.is_none() { (1.0 / norm(&gradient)).min(1.0) } else { 1.0 };
             let mut next = None;
             for _ in 0..40 {
                 let at: Vec<f64> = theta.iter().zip(&direction).map(|(w, p)| w + t * p).collect();
                 if norm(&at) > radius {
-                    high = t;
-                    t = 0.5 * (low + high);
+                    high = Some((t, 0.0));
+                    t = 0.5 * (low + t);
                     continue;
                 }
-                let gradient = self.gradient(&at)?;
-                let here = dot(&gradient, &direction);
-                let enough = here.abs() <= 0.9 * slope.abs();
-                next = Some((at, gradient));
-                if enough {
+                let there = self.gradient(&at)?;
+                let here = dot(&there, &direction);
+                next = Some((at, there));
+                if here.abs() <= 0.9 * slope.abs() {
                     break;
                 }
                 if here > 0.0 {
-                    high = t
+                    high = Some((t, here));
                 } else {
-                    low = t
+                    (low, below) = (t, here);
                 }
-                t = if high.is_finite() { 0.5 * (low + high) } else { 2.0 * t };
+                t = match high {
+                    None => 4.0 * t,
+                    // Where a straight line would cross zero, but not next to an end.
+                    Some((h, above)) => low + (h - low) * (-below / (above - below)).clamp(0.1, 0.9),
+                };
             }
-            let Some((at, gradient)) = next else { break };
+            let Some((at, there)) = next else { break };
             let s: Vec<f64> = at.iter().zip(&theta).map(|(a, b)| a - b).collect();
-            let y: Vec<f64> = gradient.iter().zip(&g).map(|(a, b)| a - b).collect();
+            let y: Vec<f64> = there.iter().zip(&gradient).map(|(a, b)| a - b).collect();
             let curvature = dot(&s, &y);
             if curvature > 1e-12 * dot(&y, &y).sqrt() * norm(&s) {
                 pairs.push((s, y, 1.0 / curvature));
-                if pairs.len() > 10 {
+                if pairs.len() > MEMORY {
                     pairs.remove(0);
                 }
-            } else if !pairs.is_empty() {
+            } else {
                 pairs.clear();
             }
-            (theta, g) = (at, gradient);
+            (theta, gradient) = (at, there);
         }
-        self.descend(theta, g, certified)
+        let arrived = arrived(&theta, &gradient);
+        Ok(Path { theta, gradient, arrived })
     }
 
     /// Plain gradient descent from wherever the fast solver stopped. It contracts the distance to the minimiser by

@@ -2,91 +2,124 @@
 //! part in any proof: whatever it is, the certificate is on the gradient of the whole problem.
 
 use super::block_gradient::{cell_unit, scores};
-use super::data::{Dataset, Rows};
+use super::data::{Dataset, PADDING, Rows};
 use super::loss::Loss;
 
 /// Most features for which a matrix is worth its cost.
 const LARGEST: usize = 600;
 
-/// Cholesky factors of sum of curvature x x' + ridge, one for each output.
-pub(crate) struct Preconditioner {
-    d: usize,
-    factors: Vec<Vec<f64>>,
+/// Something like the curvature, and cheap to divide by.
+pub(crate) enum Preconditioner {
+    /// Cholesky factors of sum of curvature x x' + ridge, one for each output of d weights.
+    Matrix { d: usize, factors: Vec<Vec<f64>> },
+    /// Half of the largest curvature of each weight.
+    Diagonal(Vec<f64>),
 }
 
-/// Rows that stand for all of them: every so many, so that an order in the file does not matter.
-fn sample(data: &Dataset, count: usize) -> (Vec<usize>, f64) {
-    let rows = data.labels.len();
-    let count = count.min(rows);
-    let picked = (0..count).map(|i| (i as u128 * rows as u128 / count as u128) as usize).collect();
-    (picked, rows as f64 / count.max(1) as f64)
-}
-
-/// Rows enough for a good matrix: the error of the curvature falls like sqrt(d / rows).
-fn sample_size(d: usize) -> usize {
-    (100 * d).clamp(2_048, 32_768)
+/// Some rows that stand for all of them: every so many, so that an order in the file does not matter. None where there are few rows
+/// anyway, or no matrix.
+pub(crate) fn sample(data: &Dataset, chosen: Option<&[bool]>) -> Option<Dataset> {
+    let Rows::Dense(cells) = &data.rows else { return None };
+    let (d, rows) = (data.dimension, data.labels.len());
+    if d > LARGEST || rows < 8192 || chosen.is_some() || data.units.is_some() {
+        return None;
+    }
+    // The error of the curvature falls like sqrt(d / rows).
+    let count = (100 * d).clamp(2_048, 32_768).min(rows / 4);
+    let mut picked = Vec::with_capacity(count * d + PADDING);
+    let mut labels = Vec::with_capacity(count);
+    for i in 0..count {
+        let row = (i as u128 * rows as u128 / count as u128) as usize;
+        picked.extend_from_slice(&cells[row * d..(row + 1) * d]);
+        labels.push(data.labels[row]);
+    }
+    picked.resize(picked.len() + PADDING, 0);
+    Some(Dataset {
+        rows: Rows::Dense(picked),
+        labels,
+        units: None,
+        dimension: d,
+        row_norm: data.row_norm,
+        rows_per_unit: 1,
+        id: data.id,
+    })
 }
 
 impl Preconditioner {
-    /// From curvatures at a point; none where a matrix does not pay.
-    pub(crate) fn at(data: &Dataset, loss: &Loss, ridge: f64, theta: &[f64]) -> Option<Preconditioner> {
+    /// From curvatures at a point, each row counting `weight` times; none where there is nothing to gain.
+    pub(crate) fn at(data: &Dataset, loss: &Loss, weight: f64, ridge: f64, theta: &[f64]) -> Option<Preconditioner> {
         let (d, k) = (data.dimension, loss.outputs);
-        let Rows::Dense(cells) = &data.rows else { return None };
-        if d > LARGEST || data.labels.len() < 4 * d {
+        let unit = cell_unit(data);
+        let cells = match &data.rows {
+            Rows::Sparse { index, value, .. } => {
+                let mut squares = vec![0f64; d];
+                index.iter().zip(value).for_each(|(j, x)| squares[*j as usize] += f64::from(*x) * f64::from(*x));
+                let half = 0.5 * loss.smoothness * unit * unit * weight;
+                let one = squares.iter().map(|s| ridge + half * s);
+                return Some(Preconditioner::Diagonal((0..k).flat_map(|_| one.clone()).collect()));
+            }
+            Rows::Dense(cells) => cells,
+        };
+        let n = data.labels.len();
+        if d > LARGEST || n < 4 * d {
             return None;
         }
-        let (rows, weight) = sample(data, sample_size(d));
-        let unit = cell_unit(data);
         let weights: Vec<f64> = theta.iter().map(|w| w * unit).collect();
-        let mut at = vec![0f64; rows.len() * k];
-        for (i, row) in rows.iter().enumerate() {
-            for o in 0..k {
-                scores(data, *row..row + 1, &weights[o * d..(o + 1) * d], &mut at[i * k + o..], 1);
-            }
+        let mut at = vec![0f64; n * k];
+        for o in 0..k {
+            scores(data, 0..n, &weights[o * d..(o + 1) * d], &mut at[o..], k);
         }
-        let labels: Vec<f32> = rows.iter().map(|r| data.labels[*r]).collect();
         let slopes = |at: &[f64]| {
             let mut out = vec![0f64; at.len()];
-            loss.bounded_slopes(at, &labels, &mut out);
+            loss.bounded_slopes(at, &data.labels, &mut out);
             out
         };
-        let base = slopes(&at);
-        let step = 1e-3;
+        // Wide differences: a loss may have corners in its slope, and rows next to one must not count as flat or steep.
+        let step = 0.25;
         let mut factors = Vec::with_capacity(k);
         let mut tile = Vec::new();
         for o in 0..k {
-            let mut moved = at.clone();
-            moved.iter_mut().skip(o).step_by(k).for_each(|s| *s += step);
-            let moved = slopes(&moved);
+            let shifted = |by: f64| {
+                let mut moved = at.clone();
+                moved.iter_mut().skip(o).step_by(k).for_each(|s| *s += by);
+                slopes(&moved)
+            };
+            let (above, below) = (shifted(step), shifted(-step));
             let mut matrix = vec![0f32; d * d];
-            for (chunk, part) in rows.chunks(512).enumerate() {
+            for first in (0..n).step_by(512) {
+                let m = 512.min(n - first);
                 tile.clear();
-                for (i, row) in part.iter().enumerate() {
-                    let i = (chunk * 512 + i) * k + o;
-                    let curvature = ((moved[i] - base[i]) / step).max(0.0);
+                for row in first..first + m {
+                    let i = row * k + o;
+                    let curvature = ((above[i] - below[i]) / (2.0 * step)).max(0.0);
                     let root = (curvature.sqrt() * unit) as f32;
                     tile.extend(cells[row * d..(row + 1) * d].iter().map(|x| root * f32::from(*x)));
                 }
-                let (m, rsc) = (part.len(), d as isize);
+                let stride = d as isize;
                 // SAFETY: the tile holds m x d numbers, the matrix d x d, with the strides given.
                 unsafe {
                     let tile = tile.as_ptr();
-                    matrixmultiply::sgemm(d, m, d, 1.0, tile, 1, rsc, tile, rsc, 1, 1.0, matrix.as_mut_ptr(), rsc, 1);
+                    matrixmultiply::sgemm(d, m, d, 1.0, tile, 1, stride, tile, stride, 1, 1.0, matrix.as_mut_ptr(), stride, 1);
                 }
             }
             let mut matrix: Vec<f64> = matrix.iter().map(|x| f64::from(*x) * weight).collect();
             let trace: f64 = (0..d).map(|j| matrix[j * d + j]).sum();
             // Rounding of single precision must not make it indefinite.
-            (0..d).for_each(|j| matrix[j * d + j] += ridge + 1e-6 * trace);
+            (0..d).for_each(|j| matrix[j * d + j] += ridge + 1e-7 * trace);
             factors.push(cholesky(matrix, d)?);
         }
-        Some(Preconditioner { d, factors })
+        Some(Preconditioner::Matrix { d, factors })
     }
 
     /// Solves in place.
     pub(crate) fn solve(&self, g: &mut [f64]) {
-        for (part, factor) in g.chunks_mut(self.d).zip(&self.factors) {
-            solve_factored(factor, part);
+        match self {
+            Preconditioner::Matrix { d, factors } => {
+                for (part, factor) in g.chunks_mut(*d).zip(factors) {
+                    solve_factored(factor, part);
+                }
+            }
+            Preconditioner::Diagonal(h) => g.iter_mut().zip(h).for_each(|(g, h)| *g /= h),
         }
     }
 }

@@ -157,6 +157,11 @@ impl Encoder {
         })
     }
 
+    /// Whether a row of numbers is its own encoding: the kernel scales it into the unit ball, and that is all.
+    pub fn as_is(&self) -> bool {
+        !self.intercept && !self.sphere && !self.sparse && self.divide == 1.0 && self.longest_square == 1.0 && self.columns.is_empty()
+    }
+
     /// Which column holds the unit of privacy.
     pub fn unit_column(&self) -> Option<usize> {
         self.unit

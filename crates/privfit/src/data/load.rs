@@ -96,17 +96,14 @@ fn check_labels(source: &Source, schema: &Schema) -> Result<()> {
 /// Reads and encodes everything. After the first record nothing but the host can fail.
 pub fn load(source: &Source, schema: &Schema, entropy: &Entropy, rows: u64) -> Result<Dataset> {
     check_labels(source, schema)?;
-    let rows_per_unit = match &schema.unit {
-        UnitOfPrivacy::Row => None,
-        UnitOfPrivacy::Column { max_rows, .. } => Some(*max_rows),
-    };
+    let rows_per_unit = rows_per_unit(schema);
     let shape = RowShape { dimension: schema.dimension(), row_norm: 1.0, sparse: is_sparse(schema), rows_per_unit };
     let mut builder = DatasetBuilder::new(entropy, shape)?;
     if rows_per_unit.is_none() {
         builder.reserve(rows.min(1 << 34) as usize, 0);
     }
+    let mut loader = Loader { builder, units: Units::default() };
     let mut labels: Option<std::vec::IntoIter<(f32, f64)>> = None;
-    let mut units = Units::default();
     for (i, path) in source.files.iter().enumerate() {
         let mut reader = open(path, schema)?;
         let encoder = Encoder::new(schema, reader.columns(), true)?;
@@ -120,26 +117,65 @@ pub fn load(source: &Source, schema: &Schema, entropy: &Entropy, rows: u64) -> R
             }
             labels = all.map(|l| l.into_iter());
         }
+        loader.read(reader.as_mut(), &encoder, &mut labels)?;
+    }
+    loader.finish(rows_per_unit, entropy)
+}
+
+/// Encodes the records of one reader that holds its labels itself.
+pub fn load_from(reader: &mut dyn Reader, schema: &Schema, entropy: &Entropy) -> Result<Dataset> {
+    let rows_per_unit = rows_per_unit(schema);
+    let shape = RowShape { dimension: schema.dimension(), row_norm: 1.0, sparse: is_sparse(schema), rows_per_unit };
+    let encoder = Encoder::new(schema, reader.columns(), true)?;
+    let mut loader = Loader { builder: DatasetBuilder::new(entropy, shape)?, units: Units::default() };
+    loader.read(reader, &encoder, &mut None)?;
+    loader.finish(rows_per_unit, entropy)
+}
+
+fn rows_per_unit(schema: &Schema) -> Option<usize> {
+    match &schema.unit {
+        UnitOfPrivacy::Row => None,
+        UnitOfPrivacy::Column { max_rows, .. } => Some(*max_rows),
+    }
+}
+
+struct Loader {
+    builder: DatasetBuilder,
+    units: Units,
+}
+
+impl Loader {
+    fn read(
+        &mut self,
+        reader: &mut dyn Reader,
+        encoder: &Encoder,
+        labels: &mut Option<std::vec::IntoIter<(f32, f64)>>,
+    ) -> Result<()> {
         let unit_column = encoder.unit_column();
         let mut row = Row::default();
         reader.read(&mut |record| {
-            encoder.encode(record, None, &mut row);
-            if let Some(labels) = &mut labels {
-                row.label = labels.next().map_or(super::encode::UNKNOWN, |l| l.0);
+            let label = labels.as_mut().map(|l| l.next().map_or(super::encode::UNKNOWN, |l| l.0));
+            if let (Some(label), Record::Dense(values), true) = (label, record, encoder.as_is()) {
+                return self.builder.row(values, label);
             }
+            encoder.encode(record, None, &mut row);
+            row.label = label.unwrap_or(row.label);
             match (unit_column, record) {
-                (None, _) if row.pairs.is_empty() => builder.row(&row.dense, row.label),
-                (None, _) => builder.sparse_row(&row.pairs, row.label),
-                (Some(column), Record::Cells(cells)) => units.keep(cells.get(column).copied(), &row),
+                (None, _) if row.pairs.is_empty() => self.builder.row(&row.dense, row.label),
+                (None, _) => self.builder.sparse_row(&row.pairs, row.label),
+                (Some(column), Record::Cells(cells)) => self.units.keep(cells.get(column).copied(), &row),
                 // A record that can't be read belongs to nobody and adds nothing.
                 (Some(_), _) => {}
             }
-        })?;
+        })
     }
-    if let Some(most) = rows_per_unit {
-        units.build(&mut builder, most, entropy)?;
+
+    fn finish(mut self, rows_per_unit: Option<usize>, entropy: &Entropy) -> Result<Dataset> {
+        if let Some(most) = rows_per_unit {
+            self.units.build(&mut self.builder, most, entropy)?;
+        }
+        Ok(self.builder.build())
     }
-    Ok(builder.build())
 }
 
 /// Rows by unit, in the order in which units first appear.

@@ -133,6 +133,24 @@ mod tests {
         assert_eq!(read("<f2", "(5,)", &halves).unwrap()[1..], ["65504", "-0.00006103515625", "-inf", "NaN"]);
     }
 
+    /// The files are written by NumPy, see make.py there.
+    #[test]
+    fn numpy_files() {
+        let open = |name: &str| {
+            let path = format!("{}/tests/corpus/npy/{name}.npy", env!("CARGO_MANIFEST_DIR"));
+            Npy::open(Box::new(std::fs::File::open(path).unwrap()))
+        };
+        for name in ["f8", "f4", "f2", "f8_big", "v2", "v3"] {
+            let rows = records(&mut open(name).unwrap()).unwrap();
+            assert_eq!(rows, ["-2.5|-1.5|-0.5", "0.5|1.5|2.5", "3.5|4.5|5.5", "6.5|7.5|8.5"], "{name}");
+        }
+        assert_eq!(records(&mut open("i8").unwrap()).unwrap(), ["0|1|2", "3|4|5"]);
+        assert_eq!(records(&mut open("i2_big").unwrap()).unwrap(), ["0", "1", "2", "3", "4", "5"]);
+        assert_eq!(records(&mut open("b1").unwrap()).unwrap(), ["1", "0"]);
+        assert_eq!(records(&mut open("empty").unwrap()).unwrap().len(), 0);
+        assert!(open("fortran").is_err() && open("cube").is_err());
+    }
+
     #[test]
     fn many_blocks() {
         let numbers: Vec<f64> = (0..400_000).map(f64::from).collect();

@@ -55,6 +55,7 @@ pub struct DatasetBuilder {
     scratch: Vec<f64>,
     pairs: Vec<(u32, f64)>,
     quantised: Vec<i64>,
+    cells: Vec<i16>,
 }
 
 impl DatasetBuilder {
@@ -84,7 +85,7 @@ impl DatasetBuilder {
             rows_per_unit: shape.rows_per_unit.unwrap_or(1),
             id: DATASETS.fetch_add(1, Ordering::Relaxed),
         };
-        Ok(DatasetBuilder { shape, data, in_unit: 0, scratch: Vec::new(), pairs: Vec::new(), quantised: Vec::new() })
+        Ok(DatasetBuilder { shape, data, in_unit: 0, scratch: Vec::new(), pairs: Vec::new(), quantised: Vec::new(), cells: Vec::new() })
     }
 
     /// Adds a row to the current unit. Features beyond the dimension are left out, missing ones are 0. A row outside of the ball is
@@ -125,13 +126,17 @@ impl DatasetBuilder {
             self.quantise();
             return self.keep_dense();
         }
-        self.scratch.extend(self.pairs.iter().map(|f| f.1));
-        self.quantise();
+        if !super::quantise_row::sparse(&self.pairs, self.shape.row_norm, &mut self.cells) {
+            self.scratch.extend(self.pairs.iter().map(|f| f.1));
+            self.quantise();
+            self.cells.clear();
+            self.cells.extend(self.quantised.iter().map(|z| *z as i16));
+        }
         if let Rows::Sparse { start, index, value } = &mut self.data.rows {
-            for (f, z) in self.pairs.iter().zip(&self.quantised) {
+            for (f, z) in self.pairs.iter().zip(&self.cells) {
                 if *z != 0 {
                     index.push(f.0);
-                    value.push(*z as i16);
+                    value.push(*z);
                 }
             }
             start.push(index.len());

@@ -1,10 +1,10 @@
 //! Minimisation with a certificate: the proof rests on the gradient at the end, not on the solver.
 //!
-//! Slopes in f64 on the fixed-point rows, f64 sums inside of blocks of 256 slots cut by slot number, block sums rounded to a
+//! Slopes in f64 on the fixed-point rows, f64 sums inside of blocks of 1024 slots cut by slot number, block sums rounded to a
 //! public grid and added as integers: every engine gives the same bits. The certified gradient norm is the measured one plus a
 //! floor for this rounding; without the floor a tolerance could be claimed that the arithmetic cannot reach.
 
-use super::block_gradient::{BlockGradient, cell_unit};
+use super::block_gradient::{BlockGradient, cell_unit, padded};
 use super::data::{Dataset, Rows};
 use super::loss::Loss;
 use super::precondition::{Preconditioner, sample};
@@ -19,11 +19,12 @@ const MEMORY: usize = 20;
 struct Path {
     theta: Vec<f64>,
     gradient: Vec<f64>,
+    matrix: Option<Preconditioner>,
     arrived: bool,
 }
 
 /// Slots in a floating-point block.
-pub(crate) const BLOCK: usize = 256;
+pub(crate) const BLOCK: usize = 1024;
 
 /// A strongly convex problem in sum form: sum of losses + (ridge/2) |theta|^2 + <linear, theta>.
 #[derive(Clone, Copy)]
@@ -83,10 +84,10 @@ impl Limits<'_> {
         let blocks = (self.size.slots as f64 / BLOCK as f64).ceil();
         let (slope, row) = (self.loss.lipschitz, self.size.row_norm);
         let rounding = d.sqrt() * blocks * 2f64.powi(-self.bits() - 1);
-        // A score is off by u |theta| |x| for each of the additions behind one another: of one in 16 terms, and 22 more, for dense
+        // A score is off by u |theta| |x| for each of the additions behind one another: of one in 8 terms, and 12 more, for dense
         // rows, of every term for sparse ones. Its slope is off by the smoothness times that, and 16 u of its own size.
         let features = self.size.features as f64;
-        let additions = if self.size.sparse { features + 4.0 } else { features / 16.0 + 24.0 };
+        let additions = if self.size.sparse { features + 4.0 } else { features / 8.0 + 14.0 };
         let score = additions * f64::EPSILON * self.radius() * row;
         let slopes = rows * row * (self.loss.smoothness * score + 16.0 * f64::EPSILON * slope);
         // Recursive sums of at most BLOCK x rows-per-unit terms.
@@ -117,16 +118,19 @@ impl Objective<'_> {
         let (d, k) = (self.data.dimension, self.problem.loss.outputs);
         let scale = 2f64.powi(self.limits().bits());
         let cell = cell_unit(self.data) * scale;
+        let wide = padded(d);
         let add = |range: std::ops::Range<usize>, out: &mut [i64]| {
-            let mut sum = vec![0f64; d * k];
+            let mut sum = vec![0f64; wide * k];
             let mut block = BlockGradient::new(self.data, self.problem.loss, self.chosen, theta);
             let mut start = range.start;
             while start < range.end {
                 let end = (start / BLOCK * BLOCK + BLOCK).min(range.end);
                 sum.fill(0.0);
                 block.add(start..end, &mut sum);
-                for (total, s) in out.iter_mut().zip(&sum) {
-                    *total = total.wrapping_add((s * cell).round_ties_even() as i64);
+                for (out, sum) in out.chunks_mut(d).zip(sum.chunks(wide)) {
+                    for (total, s) in out.iter_mut().zip(sum) {
+                        *total = total.wrapping_add(nearest(s * cell));
+                    }
                 }
                 start = end;
             }
@@ -169,15 +173,13 @@ impl Objective<'_> {
                     linear: self.linear.iter().map(|b| b / weight).collect(),
                     linear_bound: self.linear_bound,
                 };
-                let at = |theta: &[f64]| Preconditioner::at(&some, self.problem.loss, weight, self.problem.ridge, theta);
-                let scaled = |theta: &[f64]| Preconditioner::at(&some, self.problem.loss, 1.0, small.problem.ridge, theta);
+                let at = |theta: &[f64]| Preconditioner::at(&some, self.problem.loss, 1.0, small.problem.ridge, theta);
                 let first = norm(&small.gradient(&zero)?);
-                let near = |_: &[f64], g: &[f64]| norm(g) <= 1e-3 * first;
-                let near_enough = |_: &[f64], g: &[f64]| norm(g) <= 1e-5 * first;
-                let Path { theta, .. } = small.walk(zero.clone(), scaled(&zero), radius, 20, &near)?;
-                let Path { theta, .. } = small.walk(theta.clone(), scaled(&theta), radius, 40, &near_enough)?;
-                let matrix = at(&theta);
-                (theta, matrix)
+                let near = |part: f64| move |_: &[f64], g: &[f64]| norm(g) <= part * first;
+                let path = small.walk(zero.clone(), at(&zero), radius, 20, &near(1e-2))?;
+                let path = small.walk(path.theta.clone(), at(&path.theta), radius, 40, &near(1e-4))?;
+                // The same curvature, for all rows.
+                (path.theta, path.matrix.map(|m| m.times(weight)))
             }
         };
         let path = self.walk(start, matrix, radius, 1000, &certified)?;
@@ -200,7 +202,7 @@ impl Objective<'_> {
         let mut pairs: Vec<(Vec<f64>, Vec<f64>, f64)> = Vec::new();
         for _ in 0..steps {
             if arrived(&theta, &gradient) {
-                return Ok(Path { theta, gradient, arrived: true });
+                return Ok(Path { theta, gradient, matrix, arrived: true });
             }
             let direction = two_loop(&gradient, &pairs, matrix.as_ref());
             let slope = dot(&gradient, &direction);
@@ -256,7 +258,7 @@ impl Objective<'_> {
             (theta, gradient) = (at, there);
         }
         let arrived = arrived(&theta, &gradient);
-        Ok(Path { theta, gradient, arrived })
+        Ok(Path { theta, gradient, matrix, arrived })
     }
 
     /// Plain gradient descent from wherever the fast solver stopped. It contracts the distance to the minimiser by
@@ -280,6 +282,14 @@ impl Objective<'_> {
             Err(Error::Mismatch { what: "the certificate of the minimiser does not hold" })
         }
     }
+}
+
+/// The nearest integer, off by at most one half.
+#[inline]
+fn nearest(x: f64) -> i64 {
+    // Adding 1.5 x 2^52 pushes the fraction out; beyond 2^51 a double has no more than one bit of it.
+    const PUSH: f64 = 6_755_399_441_055_744.0;
+    if x.abs() < 2_251_799_813_685_248.0 { ((x + PUSH) - PUSH) as i64 } else { x as i64 }
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {

@@ -1,7 +1,7 @@
 //! A matrix that looks like the curvature of a problem, from a few of its rows, so that a minimiser needs few passes. It has no
 //! part in any proof: whatever it is, the certificate is on the gradient of the whole problem.
 
-use super::block_gradient::{cell_unit, scores};
+use super::block_gradient::{cell_unit, padded, scaled_weights, scores};
 use super::data::{Dataset, PADDING, Rows};
 use super::loss::Loss;
 
@@ -25,7 +25,7 @@ pub(crate) fn sample(data: &Dataset, chosen: Option<&[bool]>) -> Option<Dataset>
         return None;
     }
     // The error of the curvature falls like sqrt(d / rows).
-    let count = (100 * d).clamp(2_048, 32_768).min(rows / 4);
+    let count = (50 * d).max(rows / 32).clamp(2_048, 32_768).min(rows / 4);
     let mut picked = Vec::with_capacity(count * d + PADDING);
     let mut labels = Vec::with_capacity(count);
     for i in 0..count {
@@ -64,10 +64,10 @@ impl Preconditioner {
         if d > LARGEST || n < 4 * d {
             return None;
         }
-        let weights: Vec<f64> = theta.iter().map(|w| w * unit).collect();
+        let (weights, wide) = (scaled_weights(data, theta), padded(d));
         let mut at = vec![0f64; n * k];
         for o in 0..k {
-            scores(data, 0..n, &weights[o * d..(o + 1) * d], &mut at[o..], k);
+            scores(data, 0..n, &weights[o * wide..(o + 1) * wide], &mut at[o..], k);
         }
         let slopes = |at: &[f64]| {
             let mut out = vec![0f64; at.len()];
@@ -109,6 +109,18 @@ impl Preconditioner {
             factors.push(cholesky(matrix, d)?);
         }
         Some(Preconditioner::Matrix { d, factors })
+    }
+
+    /// So many times the curvature.
+    pub(crate) fn times(self, weight: f64) -> Preconditioner {
+        match self {
+            Preconditioner::Matrix { d, mut factors } => {
+                let root = weight.sqrt();
+                factors.iter_mut().flatten().for_each(|x| *x *= root);
+                Preconditioner::Matrix { d, factors }
+            }
+            Preconditioner::Diagonal(h) => Preconditioner::Diagonal(h.iter().map(|x| x * weight).collect()),
+        }
     }
 
     /// Solves in place.

@@ -13,6 +13,21 @@ pub(crate) fn append(features: &[f64], row_norm: f64, cells: &mut Vec<i16>) -> b
     plain(features, row_norm, cells)
 }
 
+/// The same for the non-zero cells of a sparse row: fills `out`, or says that the row is not an ordinary one.
+pub(crate) fn sparse(pairs: &[(u32, f64)], row_norm: f64, out: &mut Vec<i16>) -> bool {
+    let square: f64 = pairs.iter().map(|p| p.1 * p.1).sum();
+    if !(square < 1e300) {
+        return false;
+    }
+    let size = square.sqrt();
+    let factor = ROW_LIMIT as f64 / if size > row_norm { size } else { row_norm };
+    out.clear();
+    // A cast truncates toward zero and saturates; a saturated value fails the check.
+    out.extend(pairs.iter().map(|p| (p.1 * factor) as i16));
+    let square: i64 = out.iter().map(|z| i64::from(*z) * i64::from(*z)).sum();
+    square <= (ROW_LIMIT * ROW_LIMIT) as i64
+}
+
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 fn wide(features: &[f64], row_norm: f64, cells: &mut Vec<i16>) -> bool {
@@ -85,6 +100,10 @@ mod tests {
                 assert!((x * shrink - *z as f64 * 1.5 / ROW_LIMIT as f64).abs() < 1.001 * 1.5 / ROW_LIMIT as f64);
             }
         }
+        let mut out = Vec::new();
+        assert!(sparse(&[(3, 0.6), (9, -0.8)], 1.0, &mut out) && (out[0] - 19660).abs() <= 1 && (out[1] + 26213).abs() <= 1);
+        assert!(sparse(&[(3, 6e9), (9, -8e9)], 1.0, &mut out) && (out[0] - 19660).abs() <= 1);
+        assert!(!sparse(&[(3, f64::NAN)], 1.0, &mut out) && !sparse(&[(3, 1e200)], 1.0, &mut out));
         for bad in [f64::NAN, f64::INFINITY, -f64::INFINITY, 1e200] {
             let mut cells = Vec::new();
             assert!(!append(&[0.1, bad, 0.2], 1.0, &mut cells) && cells.is_empty());

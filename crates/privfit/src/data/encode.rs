@@ -34,18 +34,20 @@ enum Rule {
 /// Finds listed values as text, or as numbers if the cell is one.
 struct Lookup {
     text: HashMap<Vec<u8>, usize>,
-    number: HashMap<u64, usize>,
+    /// Bits of numbers. A list: labels have few values, and reading them must not cost more than the rows.
+    number: Vec<(u64, usize)>,
 }
 
 impl Lookup {
     fn new(values: &[String]) -> Lookup {
         let text = values.iter().enumerate().map(|(i, v)| (v.as_bytes().to_vec(), i)).collect();
-        let mut number = HashMap::new();
+        let mut number: Vec<(u64, usize)> = Vec::new();
         for (i, v) in values.iter().enumerate() {
             if let Ok(x) = v.parse::<f64>()
                 && x.is_finite()
+                && number.iter().all(|n| n.0 != (x + 0.0).to_bits())
             {
-                number.entry((x + 0.0).to_bits()).or_insert(i);
+                number.push(((x + 0.0).to_bits(), i));
             }
         }
         Lookup { text, number }
@@ -54,13 +56,18 @@ impl Lookup {
     fn find(&self, cell: Cell<'_>) -> Option<usize> {
         match cell {
             Cell::Missing => self.text.get(&b""[..]).copied(),
-            Cell::Number(x) => self.number.get(&(x + 0.0).to_bits()).copied(),
+            Cell::Number(x) => self.find_number(x),
             Cell::Text(t) => self.text.get(t).copied().or_else(|| {
                 // "1.0" and "+1" are 1.
                 let x = if self.number.is_empty() { None } else { number(cell) };
-                x.and_then(|x| self.number.get(&(x + 0.0).to_bits()).copied())
+                x.and_then(|x| self.find_number(x))
             }),
         }
+    }
+
+    fn find_number(&self, x: f64) -> Option<usize> {
+        let bits = (x + 0.0).to_bits();
+        self.number.iter().find(|n| n.0 == bits).map(|n| n.1)
     }
 }
 

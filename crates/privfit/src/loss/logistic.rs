@@ -6,7 +6,7 @@
 //!
 //! Constants for rows of norm 1 and weight w: slope at most w clip, second derivative at most w/4 (w c (1-c) where c < 1/2).
 
-use super::fast_exp;
+use super::{exact_exp, fast_exp};
 use privfit_kernel::privacy::{Loss, LossParameters};
 
 /// The loss; `positive` is the class that scores speak for.
@@ -43,9 +43,26 @@ fn values(p: &LossParameters, scores: &[f64], labels: &[f32], out: &mut [f64]) {
 }
 
 fn slopes_exact(p: &LossParameters, scores: &[f64], labels: &[f32], out: &mut [f64]) {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+        // SAFETY: the processor has the instructions.
+        return unsafe { wide_slopes_exact(p, scores, labels, out) };
+    }
+    plain_slopes_exact(p, scores, labels, out);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn wide_slopes_exact(p: &LossParameters, scores: &[f64], labels: &[f32], out: &mut [f64]) {
+    plain_slopes_exact(p, scores, labels, out);
+}
+
+#[inline(always)]
+fn plain_slopes_exact(p: &LossParameters, scores: &[f64], labels: &[f32], out: &mut [f64]) {
+    let (positive, [clip, negative_weight, positive_weight]) = (p[0] as f32, [p[1], p[2], p[3]]);
     for ((o, s), y) in out.iter_mut().zip(scores).zip(labels) {
-        let (y, w) = if f64::from(*y) == p[0] { (1.0, p[3]) } else { (-1.0, p[2]) };
-        *o = -y * w * (1.0 / (1.0 + (s * y).exp())).min(p[1]);
+        let (y, w) = if *y == positive { (1.0, positive_weight) } else { (-1.0, negative_weight) };
+        *o = -y * w * (1.0 / (1.0 + exact_exp(s * y))).min(clip);
     }
 }
 

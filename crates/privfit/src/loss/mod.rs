@@ -109,6 +109,41 @@ pub(crate) fn fast_exp(x: f32) -> f32 {
     p * f32::from_bits(((whole as i32 + 127) << 23) as u32)
 }
 
+/// e^x for arguments cut at +-700, off by less than 4 units in the last place, in a form that the compiler can vectorise.
+#[inline(always)]
+pub(crate) fn exact_exp(x: f64) -> f64 {
+    const PUSH: f64 = 6_755_399_441_055_744.0;
+    // ln 2 in two parts; the first has zeros at its end, so that whole numbers times it are exact.
+    const HIGH: f64 = 6.931_471_803_691_238e-1;
+    const LOW: f64 = 1.908_214_929_270_587_7e-10;
+    let x = x.max(-700.0).min(700.0);
+    let pushed = x * std::f64::consts::LOG2_E + PUSH;
+    let whole = pushed - PUSH;
+    let t = (x - whole * HIGH) - whole * LOW;
+    // Terms of the series from 1/13! to 1/2!.
+    const TERMS: [f64; 12] = [
+        1.605_904_383_682_161_5e-10,
+        2.087_675_698_786_81e-9,
+        2.505_210_838_544_172e-8,
+        2.755_731_922_398_589e-7,
+        2.755_731_922_398_589_3e-6,
+        2.480_158_730_158_73e-5,
+        1.984_126_984_126_984e-4,
+        1.388_888_888_888_889e-3,
+        8.333_333_333_333_333e-3,
+        4.166_666_666_666_666_4e-2,
+        1.666_666_666_666_666_6e-1,
+        0.5,
+    ];
+    let mut sum = 0.0;
+    for term in TERMS {
+        sum = sum * t + term;
+    }
+    let value = 1.0 + (t + t * t * sum);
+    // The last bits of the pushed number are the whole one.
+    value * f64::from_bits((pushed.to_bits() << 52).wrapping_add(1.0f64.to_bits()))
+}
+
 /// Sign and weight of a label: parameters are positive class, anything, weight of the others, weight of the positive class.
 #[inline(always)]
 fn sign(p: &LossParameters, label: f32) -> (f64, f64) {
@@ -216,6 +251,19 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn exponentials_are_close() {
+        for i in -700_000..700_000 {
+            let x = f64::from(i) * 1e-3 + 1e-4;
+            let truth = x.exp();
+            assert!((exact_exp(x) / truth - 1.0).abs() < 4.0 * f64::EPSILON, "{x}: {} {truth}", exact_exp(x));
+        }
+        for x in [-80.0f32, -3.3, -0.1, 0.0, 0.7, 20.0, 80.0] {
+            assert!((fast_exp(x) / x.exp() - 1.0).abs() < 2e-6);
+        }
+        assert!(exact_exp(f64::NAN).is_finite() && exact_exp(f64::INFINITY).is_finite() && exact_exp(f64::NEG_INFINITY) > 0.0);
     }
 
     /// Adversarial search for a slope, a change of slopes, a trace and a value at zero above the constants; the constants are met up

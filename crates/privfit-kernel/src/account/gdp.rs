@@ -98,6 +98,54 @@ pub(crate) fn discrete_gaussian_gap(steps: &[Step<'_>]) -> f64 {
     total.sqrt() * (1.0 + 1e-12)
 }
 
+/// The other way to charge the discrete law, for large epsilons, where e^epsilon times a distance is too much.
+///
+/// Up to a tail of probability 10^-80 the density ratio between discrete and rounded continuous noise is within e^(+-eta), with
+/// eta = 1.01 (t + d) / (24 sigma^2) for a release of d coordinates, t the largest squared norm over sigma^2 outside of the tail. So
+/// delta(epsilon) <= e^eta delta_continuous(epsilon - 2 eta) + (1 + e^epsilon) 10^-80. None where the grid is too coarse for the 1.01.
+pub(crate) fn discrete_gaussian_ratio(steps: &[Step<'_>]) -> Option<f64> {
+    let releases: f64 = steps.iter().map(|s| s.count as f64).sum();
+    let mut total = 0.0;
+    for step in steps {
+        let (sigma, dimension) = match step.leaf {
+            Event::DiscreteGaussian { sigma, dimension, .. } => (*sigma, *dimension),
+            Event::ObjectivePerturbation(o) if o.grid_sigma > 0 => (o.grid_sigma, o.dimension),
+            _ => continue,
+        };
+        if sigma < 1 << 12 {
+            return None;
+        }
+        let t = ((dimension as f64).sqrt() + (2.0 * (80.0 * 10f64.ln() + releases.ln())).sqrt()).powi(2);
+        total += step.count as f64 * 1.01 * (t + dimension as f64) / (24.0 * (sigma as f64).powi(2));
+    }
+    Some(total * (1.0 + 1e-12))
+}
+
+/// Probability of the tail in `discrete_gaussian_ratio`.
+const TAIL: f64 = 1e-80;
+
+/// Smaller of two valid upper bounds on delta: by transcript distance, by density ratio.
+pub(crate) fn discrete_delta(epsilon: f64, steps: &[Step<'_>], continuous: impl Fn(f64) -> f64) -> f64 {
+    let by_distance = continuous(epsilon) + (1.0 + epsilon.exp()) * discrete_gaussian_gap(steps);
+    let by_ratio = discrete_gaussian_ratio(steps)
+        .map_or(1.0, |eta| eta.exp() * continuous(epsilon - 2.0 * eta) + (1.0 + epsilon.exp()) * TAIL);
+    by_distance.min(by_ratio).min(1.0)
+}
+
+/// Smaller of two valid upper bounds on epsilon, and the lower bound of the first.
+pub(crate) fn discrete_epsilon(delta: f64, steps: &[Step<'_>], epsilon_at: impl Fn(f64) -> Result<Bound>) -> Result<Bound> {
+    let bound = with_gap(delta, discrete_gaussian_gap(steps), &epsilon_at)?;
+    if let Some(eta) = discrete_gaussian_ratio(steps).filter(|eta| *eta > 0.0) {
+        let rest = delta * (1.0 - 1e-12) * (-eta).exp();
+        let upper = epsilon_at(rest)?.upper * (1.0 + 1e-15) + 2.0 * eta;
+        // The tail must fit in what was left of delta.
+        if (1.0 + upper.exp()) * TAIL <= 1e-12 * delta && upper < bound.upper {
+            return Ok(Bound { lower: bound.lower, upper });
+        }
+    }
+    Ok(bound)
+}
+
 /// Adds the transcript distance to a curve: delta(epsilon) + (1 + e^epsilon) gap <= delta, solved for epsilon.
 pub(crate) fn with_gap(delta: f64, gap: f64, epsilon_at: impl Fn(f64) -> Result<Bound>) -> Result<Bound> {
     let mut answer = epsilon_at(delta)?;
@@ -128,10 +176,9 @@ pub(crate) fn with_gap(delta: f64, gap: f64, epsilon_at: impl Fn(f64) -> Result<
 pub struct GaussianAccountant;
 
 impl GaussianAccountant {
-    fn total(&self, event: &Event, adjacency: Adjacency) -> Result<(f64, f64)> {
-        let steps = event.steps(adjacency)?;
+    fn total(&self, steps: &[Step<'_>], adjacency: Adjacency) -> Result<f64> {
         let mut square = 0.0;
-        for step in &steps {
+        for step in steps {
             match (mu_of(step.leaf, adjacency), step.sampling) {
                 (Some(mu), Sampling::All) => square += mu * mu * step.count as f64,
                 _ => {
@@ -142,7 +189,7 @@ impl GaussianAccountant {
                 }
             }
         }
-        Ok((square.sqrt() * (1.0 + 1e-15), discrete_gaussian_gap(&steps)))
+        Ok(square.sqrt() * (1.0 + 1e-15))
     }
 }
 
@@ -153,16 +200,18 @@ impl Accountant for GaussianAccountant {
 
     fn epsilon(&self, event: &Event, adjacency: Adjacency, delta: f64) -> Result<Bound> {
         check_delta(delta, false)?;
-        let (mu, gap) = self.total(event, adjacency)?;
-        with_gap(delta, gap, |d| Ok(gaussian_epsilon(mu, d)))
+        let steps = event.steps(adjacency)?;
+        let mu = self.total(&steps, adjacency)?;
+        discrete_epsilon(delta, &steps, |d| Ok(gaussian_epsilon(mu, d)))
     }
 
     fn delta(&self, event: &Event, adjacency: Adjacency, epsilon: f64) -> Result<Bound> {
         check_epsilon(epsilon)?;
-        let (mu, gap) = self.total(event, adjacency)?;
-        let bound = gaussian_delta(epsilon, mu);
-        let gap = (1.0 + epsilon.exp()) * gap;
-        Ok(Bound { lower: (bound.lower - gap).max(0.0), upper: (bound.upper + gap).min(1.0) })
+        let steps = event.steps(adjacency)?;
+        let mu = self.total(&steps, adjacency)?;
+        let gap = (1.0 + epsilon.exp()) * discrete_gaussian_gap(&steps);
+        let upper = discrete_delta(epsilon, &steps, |e| gaussian_delta(e, mu).upper);
+        Ok(Bound { lower: (gaussian_delta(epsilon, mu).lower - gap).max(0.0), upper })
     }
 }
 
@@ -181,6 +230,35 @@ mod tests {
             }
         }
         assert!(gaussian_delta(-1.0, 0.0).upper > 0.63);
+    }
+
+    /// The charge for the discrete law stays small at every epsilon, and never goes below the exact discrete curve.
+    #[test]
+    fn discrete_law_is_charged_at_every_epsilon() {
+        let event = |bits: u32, mu: f64| Event::DiscreteGaussian {
+            sigma: 1 << bits,
+            reach: (mu * 2f64.powi(bits as i32)) as u64,
+            replace_reach: (2.0 * mu * 2f64.powi(bits as i32)) as u64,
+            dimension: 100,
+        };
+        for (mu, epsilon) in [(0.02, 0.1), (1.0, 5.0), (5.0, 40.0), (8.0, 90.0)] {
+            let continuous = gaussian_delta(epsilon, mu).upper;
+            let ours = GaussianAccountant.delta(&event(32, mu), Adjacency::ZeroOut, epsilon).unwrap().upper;
+            assert!(ours >= continuous * (1.0 - 1e-6) && ours <= continuous * (1.0 + 1e-6) + 1e-40, "{mu}: {ours} {continuous}");
+            let back = GaussianAccountant.epsilon(&event(32, mu), Adjacency::ZeroOut, continuous).unwrap().upper;
+            assert!((back / epsilon - 1.0).abs() < 1e-6, "{back} {epsilon}");
+        }
+        // One coordinate, exact sums over the lattice: sigma of 4096 units.
+        let (sigma, shift) = (4096.0f64, 4096.0 * 3.0);
+        let weight = |x: f64| (-0.5 * x * x / (sigma * sigma)).exp();
+        let total: f64 = (-60_000..=60_000).map(|x| weight(f64::from(x))).sum();
+        let one = Event::DiscreteGaussian { sigma: 4096, reach: 12288, replace_reach: 24576, dimension: 1 };
+        for epsilon in [0.5, 4.0, 12.0] {
+            let above = |x: f64| (weight(x - shift) - f64::exp(epsilon) * weight(x)).max(0.0);
+            let exact: f64 = (-60_000..=60_000).map(|x| above(f64::from(x))).sum::<f64>() / total;
+            let ours = GaussianAccountant.delta(&one, Adjacency::ZeroOut, epsilon).unwrap().upper;
+            assert!(ours >= exact && ours <= exact * 1.01, "{epsilon}: {ours} {exact}");
+        }
     }
 
     #[test]

@@ -13,8 +13,8 @@
 //! Gaussian that does not depend on |G|. So the whole is one objective perturbation with m in the place of mu.
 
 use super::adjacency::Adjacency;
-use super::event::{Event, Objective, Sampling};
-use super::gdp::{discrete_gaussian_gap, gaussian_delta, mu_of, with_gap};
+use super::event::{Event, Objective, Sampling, Step};
+use super::gdp::{discrete_delta, discrete_epsilon, gaussian_delta, mu_of};
 use super::profile::{Pair, Profile};
 use super::special::{mills, normal_density, normal_upper, smallest};
 use super::{Accountant, Bound, check_delta, check_epsilon};
@@ -158,11 +158,10 @@ pub struct ObjectiveAccountant;
 
 impl ObjectiveAccountant {
     /// One objective perturbation, and Gaussian releases beside it.
-    fn only(&self, event: &Event, adjacency: Adjacency) -> Result<(Tilted, f64, f64)> {
-        let steps = event.steps(adjacency)?;
+    fn only(&self, steps: &[Step<'_>], adjacency: Adjacency) -> Result<(Tilted, f64)> {
         let mut found = None;
         let mut square = 0.0;
-        for step in &steps {
+        for step in steps {
             match (step.leaf, mu_of(step.leaf, adjacency)) {
                 _ if step.sampling != Sampling::All => return Err(not_alone()),
                 (Event::ObjectivePerturbation(o), _) if found.is_none() && step.count == 1 => found = Some(o),
@@ -176,7 +175,7 @@ impl ObjectiveAccountant {
             z.mu = (z.mu * z.mu + square).sqrt() * (1.0 + 1e-15);
             z.constant += 0.5 * square * (1.0 + 1e-15);
         }
-        Ok((z, o.output_noise_multiplier, discrete_gaussian_gap(&steps)))
+        Ok((z, o.output_noise_multiplier))
     }
 }
 
@@ -191,8 +190,9 @@ impl Accountant for ObjectiveAccountant {
 
     fn epsilon(&self, event: &Event, adjacency: Adjacency, delta: f64) -> Result<Bound> {
         check_delta(delta, false)?;
-        let (z, output, gap) = self.only(event, adjacency)?;
-        with_gap(delta, gap, |delta| {
+        let steps = event.steps(adjacency)?;
+        let (z, output) = self.only(&steps, adjacency)?;
+        discrete_epsilon(delta, &steps, |delta| {
             let mut high = 1.0;
             while z.delta(high, output) > delta {
                 high *= 2.0;
@@ -208,8 +208,9 @@ impl Accountant for ObjectiveAccountant {
 
     fn delta(&self, event: &Event, adjacency: Adjacency, epsilon: f64) -> Result<Bound> {
         check_epsilon(epsilon)?;
-        let (z, output, gap) = self.only(event, adjacency)?;
-        Ok(Bound { lower: 0.0, upper: (z.delta(epsilon, output) + (1.0 + epsilon.exp()) * gap).min(1.0) })
+        let steps = event.steps(adjacency)?;
+        let (z, output) = self.only(&steps, adjacency)?;
+        Ok(Bound { lower: 0.0, upper: discrete_delta(epsilon, &steps, |e| z.delta(e, output)) })
     }
 }
 

@@ -99,7 +99,7 @@ def fit(binary, p, out, epsilon, delta, adjacency, extra=()):
 
 
 def ridge(p, out):
-    """Root mean squared error of ridge regression without privacy on the encoding of the schema, ridge chosen on 15 % of the rows."""
+    """Root mean squared error of ridge regression without privacy on the encoding of the schema, ridge chosen on every seventh row."""
     import numpy, tomllib
     schema = tomllib.load(open(p["schema"], "rb"))
     low, high = schema["target"]["bounds"]
@@ -128,8 +128,8 @@ def ridge(p, out):
     (x, y), (xt, yt) = encode("train"), encode("test")
     solve = lambda x, y, l: numpy.linalg.solve(x.T @ x + l * numpy.eye(x.shape[1]), x.T @ y)
     rmse = lambda w, x, y: float(numpy.sqrt(numpy.mean((numpy.clip(x @ w, low, high) - y) ** 2)))
-    cut = int(0.85 * len(y))
-    best = min((1e-4, 1e-2, 1.0, 10.0, 100.0), key=lambda l: rmse(solve(x[:cut], y[:cut], l), x[cut:], y[cut:]))
+    held = numpy.arange(len(y)) % 7 == 0
+    best = min((1e-4, 1e-2, 1.0, 10.0, 100.0), key=lambda l: rmse(solve(x[~held], y[~held], l), x[held], y[held]))
     return rmse(solve(x, y, best), xt, yt)
 
 

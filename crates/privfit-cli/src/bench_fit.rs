@@ -65,9 +65,11 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let Options { data, repeats, threads, .. } = options;
     let test = options.test.as_ref().unwrap_or(data);
     let name = data.file_name().map(|n| n.to_string_lossy().to_string()).unwrap_or_default();
-    let meta = std::fs::read_to_string(data.join("meta.json"))
-        .map_err(|e| Failure::misuse(format!("cannot read {}/meta.json: {e}; give a directory made by make_data.py", data.display())))?;
-    let meta: serde_json::Value = serde_json::from_str(&meta).map_err(|_| Failure::misuse("meta.json is not JSON: make it again"))?;
+    let meta = std::fs::read_to_string(data.join("meta.json")).map_err(|e| {
+        Failure::misuse(format!("cannot read {}/meta.json: {e}; give a directory made by make_data.py", data.display()))
+    })?;
+    let meta: serde_json::Value =
+        serde_json::from_str(&meta).map_err(|_| Failure::misuse("meta.json is not JSON: make it again"))?;
     let whole = |key: &str| meta[key].as_u64().ok_or_else(|| Failure::misuse(format!("meta.json has no {key}: make it again")));
     let (n, d) = (whole("n_train")?, whole("d")?);
     let sparse = meta["density"].as_f64().is_some_and(|x| x < 0.1);
@@ -78,9 +80,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     ))?;
     let source = |dir: &Path, part: &str| match sparse {
         true => Source { files: vec![dir.join(format!("{}.svm", if part == "tr" { "train" } else { "test" }))], labels: vec![] },
-        false => {
-            Source { files: vec![dir.join(format!("X{part}.npy"))], labels: vec![dir.join(format!("y{part}.npy"))] }
-        }
+        false => Source { files: vec![dir.join(format!("X{part}.npy"))], labels: vec![dir.join(format!("y{part}.npy"))] },
     };
     let train = source(data, "tr");
     let mut in_memory = if sparse { Some(InMemory::read(&train.files[0], &schema)?) } else { None };

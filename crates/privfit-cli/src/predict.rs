@@ -49,7 +49,8 @@ pub(crate) struct Evaluate {
 fn read_model(path: &Path) -> Result<Artifact, Failure> {
     let bytes = std::fs::read(path)
         .map_err(|e| Failure::misuse(format!("cannot read the model {}: {e}; check the path", path.display())))?;
-    let text = String::from_utf8(bytes).map_err(|_| Error::Damaged("the model file is damaged (not text): fetch it again".into()))?;
+    let text =
+        String::from_utf8(bytes).map_err(|_| Error::Damaged("the model file is damaged (not text): fetch it again".into()))?;
     Ok(Artifact::from_json(&text)?)
 }
 

@@ -80,8 +80,8 @@ fn read_schema(path: &PathBuf) -> Result<Schema, Failure> {
 }
 
 fn init(path: &PathBuf) -> Result<(), Failure> {
-    let file = std::fs::File::open(path)
-        .map_err(|e| Failure::misuse(format!("cannot open {}: {e}; check the path", path.display())))?;
+    let file =
+        std::fs::File::open(path).map_err(|e| Failure::misuse(format!("cannot open {}: {e}; check the path", path.display())))?;
     let name = path.file_name().map(|n| n.to_string_lossy().to_lowercase()).unwrap_or_default();
     let mut reader: Box<dyn Reader> = if name.ends_with(".parquet") || name.ends_with(".pq") {
         Box::new(ParquetFile::open(file)?)
@@ -109,15 +109,23 @@ fn init(path: &PathBuf) -> Result<(), Failure> {
         let bare = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
         if bare { text.to_string() } else { quote(text) }
     };
-    let mut out = String::from("# Public facts: replace every \"?\" from documentation or domain knowledge, never from the private rows.\n");
+    let mut out = String::from(
+        "# Public facts: replace every \"?\" from documentation or domain knowledge, never from the private rows.\n",
+    );
     out.push_str(&format!("[dataset]\nname = {}\nunit = \"row\"\n\n", quote(&stem)));
     out.push_str("[target]\ncolumn = \"?\"\nclasses = [\"?\"]\n");
     for (column, numeric) in columns.iter().zip(numeric) {
         out.push_str(&format!("\n[features.{}]\n", key(column)));
-        out.push_str(if numeric { "type = \"number\"\nmin = \"?\"\nmax = \"?\"\n" } else { "type = \"category\"\nvalues = [\"?\"]\n" });
+        out.push_str(if numeric {
+            "type = \"number\"\nmin = \"?\"\nmax = \"?\"\n"
+        } else {
+            "type = \"category\"\nvalues = [\"?\"]\n"
+        });
     }
     print_line(out.trim_end());
-    eprintln!("types are a guess from the first rows: look at them before you publish the schema; remove the target from [features]");
+    eprintln!(
+        "types are a guess from the first rows: look at them before you publish the schema; remove the target from [features]"
+    );
     Ok(())
 }
 
@@ -153,10 +161,9 @@ fn validate(schema_path: &PathBuf, files: Vec<PathBuf>, out: Option<PathBuf>) ->
             None => notes.push((what, 1, vec![row])),
         };
         let columns: Vec<(usize, &String, &Feature)> = match &schema.features {
-            Features::Table(list) => list
-                .iter()
-                .filter_map(|(name, f)| header.iter().position(|h| h == name).map(|at| (at, name, f)))
-                .collect(),
+            Features::Table(list) => {
+                list.iter().filter_map(|(name, f)| header.iter().position(|h| h == name).map(|at| (at, name, f))).collect()
+            }
             _ => Vec::new(),
         };
         if let Features::Table(list) = &schema.features {

@@ -95,7 +95,8 @@ impl Artifact {
 
     /// Reads a file's text; whatever is not exactly a model file is damaged.
     pub fn from_json(text: &str) -> Result<Artifact> {
-        let damaged = |what: &str| Error::Damaged(format!("the model file is damaged ({what}): fetch it again from where it was written"));
+        let damaged =
+            |what: &str| Error::Damaged(format!("the model file is damaged ({what}): fetch it again from where it was written"));
         if text.len() > LARGEST {
             return Err(damaged("it is too large"));
         }

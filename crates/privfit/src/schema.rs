@@ -270,7 +270,13 @@ impl Feature {
         match self {
             Feature::Number { .. } => 1,
             // A category with one value is that value or not; two values share a column.
-            Feature::Category(values) => if values.len() == 2 { 1 } else { values.len() },
+            Feature::Category(values) => {
+                if values.len() == 2 {
+                    1
+                } else {
+                    values.len()
+                }
+            }
             Feature::Ignore => 0,
         }
     }

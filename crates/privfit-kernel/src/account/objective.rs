@@ -180,7 +180,10 @@ impl ObjectiveAccountant {
 }
 
 fn not_alone() -> Error {
-    Error::unsupported("anything but one objective perturbation, with Gaussian releases or without, in its own curve", "use the pld accountant")
+    Error::unsupported(
+        "anything but one objective perturbation, with Gaussian releases or without, in its own curve",
+        "use the pld accountant",
+    )
 }
 
 impl Accountant for ObjectiveAccountant {

@@ -85,7 +85,15 @@ impl DatasetBuilder {
             rows_per_unit: shape.rows_per_unit.unwrap_or(1),
             id: DATASETS.fetch_add(1, Ordering::Relaxed),
         };
-        Ok(DatasetBuilder { shape, data, in_unit: 0, scratch: Vec::new(), pairs: Vec::new(), quantised: Vec::new(), cells: Vec::new() })
+        Ok(DatasetBuilder {
+            shape,
+            data,
+            in_unit: 0,
+            scratch: Vec::new(),
+            pairs: Vec::new(),
+            quantised: Vec::new(),
+            cells: Vec::new(),
+        })
     }
 
     /// Adds a row to the current unit. Features beyond the dimension are left out, missing ones are 0. A row outside of the ball is

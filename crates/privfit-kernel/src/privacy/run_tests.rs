@@ -500,7 +500,11 @@ fn tolerance_below_the_rounding_floor_is_refused() {
         linear_bound: 0.0,
     };
     let blocks = (5000f64 / 256.0).ceil() * 0.5f64.powi(41) * 10f64.sqrt();
-    assert!(objective.limits().floor() >= blocks, "the floor holds the rounding of every block: {} {blocks}", objective.limits().floor());
+    assert!(
+        objective.limits().floor() >= blocks,
+        "the floor holds the rounding of every block: {} {blocks}",
+        objective.limits().floor()
+    );
     // The numbers of the correction: 10^7 rows, 100 features: 1.8e-7, against a tolerance of 2.7e-9.
     let published: f64 = 39063.0 * 0.5f64.powi(41) * 10.0;
     assert!((published / 1.8e-7 - 1.0).abs() < 0.02 && published > 60.0 * 2.7e-9);

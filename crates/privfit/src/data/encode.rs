@@ -119,9 +119,7 @@ impl Encoder {
                     let rule = match feature {
                         Feature::Ignore => continue,
                         Feature::Number { min, max, log } => Rule::Number { min: *min, range: max - min, log: *log },
-                        Feature::Category(values) => {
-                            Rule::Category { values: Lookup::new(values), two: values.len() == 2 }
-                        }
+                        Feature::Category(values) => Rule::Category { values: Lookup::new(values), two: values.len() == 2 },
                     };
                     columns.push((find(name)?, offset, rule));
                     offset += feature.width();
@@ -166,7 +164,12 @@ impl Encoder {
 
     /// Whether a row of numbers is its own encoding: the kernel scales it into the unit ball, and that is all.
     pub fn as_is(&self) -> bool {
-        !self.intercept && !self.sphere && !self.sparse && self.divide == 1.0 && self.longest_square == 1.0 && self.columns.is_empty()
+        !self.intercept
+            && !self.sphere
+            && !self.sparse
+            && self.divide == 1.0
+            && self.longest_square == 1.0
+            && self.columns.is_empty()
     }
 
     /// Which column holds the unit of privacy.
@@ -412,7 +415,13 @@ mod tests {
             let encoder = Encoder::new(&schema, &header, true).unwrap();
             let mut row = Row::default();
             for record in [
-                Record::Cells(&[Cell::Number(1.0), Cell::Number(1e308), Cell::Number(1.0), Cell::Text(b"x"), Cell::Number(1e308)]),
+                Record::Cells(&[
+                    Cell::Number(1.0),
+                    Cell::Number(1e308),
+                    Cell::Number(1.0),
+                    Cell::Text(b"x"),
+                    Cell::Number(1e308),
+                ]),
                 Record::Cells(&[]),
                 Record::Broken,
                 Record::Dense(&[f64::NAN, f64::INFINITY, -1e308, 1.0]),

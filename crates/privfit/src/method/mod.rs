@@ -111,7 +111,13 @@ impl Problem {
 
     /// Scores of the model.
     pub fn scores(&self) -> usize {
-        if self.loss.many && let Task::Classes(k) = self.task { k } else { self.heads().len() }
+        if self.loss.many
+            && let Task::Classes(k) = self.task
+        {
+            k
+        } else {
+            self.heads().len()
+        }
     }
 
     /// Public sizes for the kernel.
@@ -175,8 +181,7 @@ pub trait Plan: Send + Sync {
 }
 
 /// Every method.
-pub const ALL: &[Method] =
-    &[objective::METHOD, output::METHOD, noisy_gd::METHOD, noisy_sgd::METHOD, statistics::METHOD];
+pub const ALL: &[Method] = &[objective::METHOD, output::METHOD, noisy_gd::METHOD, noisy_sgd::METHOD, statistics::METHOD];
 
 /// The method of that name or alias.
 pub fn find(name: &str) -> Option<&'static Method> {
@@ -203,7 +208,11 @@ pub fn plan(name: &str, problem: &Problem) -> Result<(&'static Method, Box<dyn P
 
 /// Several classes with one score: each head a loss of its own.
 pub(crate) fn head_losses(problem: &Problem) -> Result<Vec<Loss>> {
-    if problem.loss.many { Ok(vec![problem.build_loss(1)?]) } else { problem.heads().into_iter().map(|h| problem.build_loss(h)).collect() }
+    if problem.loss.many {
+        Ok(vec![problem.build_loss(1)?])
+    } else {
+        problem.heads().into_iter().map(|h| problem.build_loss(h)).collect()
+    }
 }
 
 /// A loss that minimisers can take.
@@ -219,5 +228,9 @@ pub(crate) fn needs_smooth(problem: &Problem, method: &str) -> Result<()> {
 
 /// Rounded for people.
 pub(crate) fn show(x: f64) -> String {
-    if x != 0.0 && !(1e-3..1e5).contains(&x.abs()) { format!("{x:.3e}") } else { format!("{:.4}", x).trim_end_matches('0').trim_end_matches('.').into() }
+    if x != 0.0 && !(1e-3..1e5).contains(&x.abs()) {
+        format!("{x:.3e}")
+    } else {
+        format!("{:.4}", x).trim_end_matches('0').trim_end_matches('.').into()
+    }
 }

@@ -55,7 +55,9 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     problem.needs_delta("objective")?;
     needs_smooth(problem, "objective")?;
     if problem.rows_per_unit > 1 {
-        return Err(Error::misuse("objective has one row to a unit, since nothing inside of it is clipped: use --method noisy-gd"));
+        return Err(Error::misuse(
+            "objective has one row to a unit, since nothing inside of it is clipped: use --method noisy-gd",
+        ));
     }
     let losses = head_losses(problem)?;
     let heads = losses.len() as u64;

@@ -1,0 +1,235 @@
+//! Nothing but noised numbers depends on a record: neighbours give the same messages, exit code and file shape, through the command
+//! itself. `PAIRS=10000 cargo test --release -p privfit-cli --test leak` runs as many pairs; the default is 200.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const SCHEMA: &str = r#"
+[dataset]
+name = "t"
+[target]
+column = "y"
+classes = ["no", "yes"]
+[features.x]
+type = "number"
+min = -3
+max = 3
+[features.c]
+type = "category"
+values = ["p", "q", "r"]
+[features.z]
+type = "number"
+min = 0
+max = 100
+scale = "log"
+"#;
+
+const NUMBER: &str = r#"
+[dataset]
+name = "t"
+[target]
+column = "z"
+bounds = [0.0, 100.0]
+[features.x]
+type = "number"
+min = -3
+max = 3
+[features.c]
+type = "category"
+values = ["p", "q", "r"]
+"#;
+
+const SPARSE: &str = r#"
+[dataset]
+name = "t"
+[target]
+classes = ["-1", "1"]
+[features]
+kind = "sparse"
+dimension = 9
+row_norm = 1.0
+"#;
+
+struct Random(u64);
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        ((u128::from(self.0) * n as u128) >> 64) as usize
+    }
+}
+
+/// Records of every kind that the list of bad inputs names. No line breaks: a line is a record.
+fn strange(random: &mut Random, sparse: bool) -> Vec<u8> {
+    let cells: [&[u8]; 24] = [
+        b"nan",
+        b"NaN",
+        b"inf",
+        b"-inf",
+        b"1e308",
+        b"-1e308",
+        b"5e-324",
+        b"",
+        b"?",
+        b"yes",
+        b"no",
+        b"p",
+        b"w",
+        b"3",
+        b"-3.0",
+        b"1e400",
+        b"0x10",
+        b"\"a\"\"b\"",
+        b"\"open",
+        b"\xff\xfe",
+        b"\0",
+        b" 7 ",
+        b"1:2:3",
+        b"999999999999999999999",
+    ];
+    let pairs: [&[u8]; 14] = [
+        b"1:0.5",
+        b"9:1e308",
+        b"3:nan",
+        b"2:-inf",
+        b"0:1",
+        b"10:1",
+        b"4294967296:1",
+        b"a:b",
+        b"1:",
+        b":1",
+        b"5:0.1",
+        b"5:0.2",
+        b"# c",
+        b"\xff",
+    ];
+    match random.below(12) {
+        0 => Vec::new(),
+        1 => (0..random.below(40)).map(|_| (32 + random.below(224)) as u8).collect(),
+        2 => vec![b','; random.below(9)],
+        3 => vec![b'"'; random.below(9)],
+        4 => vec![b'x'; 1 + random.below(4000)],
+        _ if sparse => {
+            let mut out = [&b"1"[..], b"-1", b"+1", b"0", b"7", b"nan", b"", b"1:1"][random.below(8)].to_vec();
+            for _ in 0..random.below(6) {
+                out.push(b' ');
+                out.extend_from_slice(pairs[random.below(pairs.len())]);
+            }
+            out
+        }
+        _ => {
+            let fields = [4, 4, 4, 4, 3, 5, 1][random.below(7)];
+            (0..fields).map(|_| cells[random.below(cells.len())]).collect::<Vec<_>>().join(&b','.to_owned())
+        }
+    }
+}
+
+fn ordinary(random: &mut Random, sparse: bool) -> Vec<u8> {
+    if sparse {
+        let label = ["1", "-1"][random.below(2)];
+        return format!("{label} {}:0.{} {}:0.3", 1 + random.below(4), 1 + random.below(9), 5 + random.below(5)).into_bytes();
+    }
+    let x = random.below(600) as f64 / 100.0 - 3.0;
+    format!("{x},{},{},{}", ["p", "q", "r"][random.below(3)], random.below(101), ["no", "yes"][random.below(2)]).into_bytes()
+}
+
+fn write(path: &Path, head: &[u8], lines: &[Vec<u8>]) {
+    let mut bytes = head.to_vec();
+    for line in lines {
+        // A record is a line: breaks inside of a strange one would make it several.
+        bytes.extend(line.iter().map(|b| if *b == b'\n' { b' ' } else { *b }));
+        bytes.push(b'\n');
+    }
+    std::fs::write(path, bytes).unwrap();
+}
+
+/// What an observer sees, the noised numbers taken out.
+#[derive(PartialEq, Debug)]
+struct Seen {
+    code: Option<i32>,
+    out: Vec<u8>,
+    err: Vec<u8>,
+    files: Vec<String>,
+    model: String,
+}
+
+fn look(dir: &Path, extra: &[&str]) -> Seen {
+    let model = dir.join("model.json");
+    let _ = std::fs::remove_file(&model);
+    let done = Command::new(env!("CARGO_BIN_EXE_privfit"))
+        .current_dir(dir)
+        .args(["fit", "--data", "data", "--schema", "schema.toml", "--epsilon", "1", "--delta", "1e-4", "--out", "model.json"])
+        .args(extra)
+        .output()
+        .unwrap();
+    let mut files: Vec<String> =
+        std::fs::read_dir(dir).unwrap().map(|f| f.unwrap().file_name().to_string_lossy().into()).collect();
+    files.sort();
+    let mut json: serde_json::Value = serde_json::from_slice(&std::fs::read(&model).unwrap_or(b"null".to_vec())).unwrap();
+    if let Some(file) = json.as_object_mut() {
+        file.remove("sha256");
+        for score in file["artifact"]["model"]["weights"].as_array_mut().unwrap() {
+            score.as_array_mut().unwrap().iter_mut().for_each(|w| *w = serde_json::Value::Null);
+        }
+    }
+    Seen { code: done.status.code(), out: done.stdout, err: done.stderr, files, model: json.to_string() }
+}
+
+fn directory(name: &str) -> PathBuf {
+    let dir = std::env::temp_dir().join(format!("privfit-leak-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    dir
+}
+
+#[test]
+fn neighbours_look_the_same() {
+    let pairs: usize = std::env::var("PAIRS").ok().and_then(|p| p.parse().ok()).unwrap_or(200);
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let kinds: [(&str, &str, &[u8], &[&str]); 5] = [
+        ("objective", SCHEMA, b"x,c,z,y\n", &[]),
+        ("gradients", SCHEMA, b"x,c,z,y\n", &["--method", "noisy-gd", "--set", "steps=3", "--adjacency", "replace-one"]),
+        ("number", NUMBER, b"x,c,z,y\n", &[]),
+        ("sparse", SPARSE, b"", &[]),
+        ("simulated", SCHEMA, b"x,c,z,y\n", &["--simulate", "4", "--method", "output", "--format", "json"]),
+    ];
+    let dirs: Vec<PathBuf> = kinds.iter().map(|k| directory(k.0)).collect();
+    for (dir, kind) in dirs.iter().zip(&kinds) {
+        std::fs::write(dir.join("schema.toml"), kind.1).unwrap();
+    }
+    let mut base: Vec<Option<Seen>> = kinds.iter().map(|_| None).collect();
+    for pair in 0..pairs {
+        let k = pair % kinds.len();
+        let (_, _, head, extra) = kinds[k];
+        let sparse = kinds[k].0 == "sparse";
+        let mut lines: Vec<Vec<u8>> = (0..30).map(|_| ordinary(&mut random, sparse)).collect();
+        let at = random.below(lines.len());
+        lines[at] = strange(&mut random, sparse);
+        write(&dirs[k].join("data"), head, &lines);
+        let seen = look(&dirs[k], extra);
+        assert_eq!(seen.code, Some(0), "{}: {}", kinds[k].0, String::from_utf8_lossy(&seen.err));
+        // Everything public is the same in all these data sets, so every one must look like the first.
+        match &base[k] {
+            None => base[k] = Some(seen),
+            Some(first) => assert!(*first == seen, "pair {pair} of {}: {:?}\n{first:?}\n{seen:?}", kinds[k].0, lines[at]),
+        }
+    }
+    dirs.iter().for_each(|d| std::fs::remove_dir_all(d).unwrap());
+}
+
+/// No cell of the data shows up in anything that is printed.
+#[test]
+fn messages_hold_no_cells() {
+    let dir = directory("cells");
+    std::fs::write(dir.join("schema.toml"), SCHEMA).unwrap();
+    let marks: Vec<Vec<u8>> = (0..30).map(|i| format!("SECRET{i},MARK{i},HIDDEN{i},COVERT{i}").into_bytes()).collect();
+    write(&dir.join("data"), b"x,c,z,y\n", &marks);
+    let seen = look(&dir, &[]);
+    let all = [seen.out, seen.err, seen.model.into_bytes()].concat();
+    let text = String::from_utf8_lossy(&all).to_string();
+    assert_eq!(seen.code, Some(0), "{text}");
+    for word in ["SECRET", "MARK", "HIDDEN", "COVERT"] {
+        assert!(!text.contains(word), "{text}");
+    }
+    std::fs::remove_dir_all(dir).unwrap();
+}

@@ -1,0 +1,332 @@
+//! One suite for every method x loss x adjacency x task: what a method must do whatever it computes.
+
+use privfit::account::{Adjacency, epsilon};
+use privfit::constraint::Constraint;
+use privfit::data::csv::Csv;
+use privfit::data::load::load_from;
+use privfit::fit::{Job, Prepared, prepare};
+use privfit::method::{self, Settings};
+use privfit::privacy::{Dataset, Entropy};
+use privfit::{Artifact, Schema, loss};
+use std::collections::BTreeMap;
+
+const TASKS: [&str; 4] =
+    ["classes = [\"no\", \"yes\"]", "classes = [\"a\", \"b\", \"c\"]", "positive = [\"yes\"]", "bounds = [-5.0, 5.0]"];
+
+fn schema(task: &str, unit: &str) -> Schema {
+    Schema::parse(&format!(
+        "[dataset]\nname = \"t\"\n{unit}\n[target]\ncolumn = \"y\"\n{task}\n\
+         [features.x]\ntype = \"number\"\nmin = -3\nmax = 3\n[features.c]\ntype = \"category\"\nvalues = [\"p\", \"q\", \"r\"]\n\
+         [features.z]\ntype = \"number\"\nmin = 0\nmax = 100\nscale = \"log\"\n[features.u]\ntype = \"ignore\"\n"
+    ))
+    .unwrap()
+}
+
+/// Uniform in [0, 1).
+struct Random(u64);
+impl Random {
+    fn next(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// A table in which the target follows the features.
+fn table(rows: usize, task: &str) -> Vec<String> {
+    let mut random = Random(0x2545_f491_4f6c_dd1d);
+    let mut out = Vec::new();
+    for i in 0..rows {
+        let (x, c, z) = (6.0 * random.next() - 3.0, ["p", "q", "r"][(random.next() * 3.0) as usize], 100.0 * random.next());
+        let score = x + if c == "q" { 1.5 } else { -0.5 } + 0.5 * (random.next() - 0.5);
+        let y = match task {
+            t if t.contains("bounds") => format!("{}", (score * 1.2).clamp(-5.0, 5.0)),
+            t if t.contains("\"c\"") => ["a", "b", "c"][usize::from(score > -1.0) + usize::from(score > 1.0)].to_string(),
+            _ => if score > 0.0 { "yes" } else { "no" }.to_string(),
+        };
+        out.push(format!("{x},{c},{z},{},{y}", i / 2));
+    }
+    out
+}
+
+fn dataset(schema: &Schema, lines: &[String], entropy: &Entropy) -> Dataset {
+    let text = format!("x,c,z,u,y\n{}", lines.iter().map(|l| format!("{l}\n")).collect::<String>());
+    let mut reader = Csv::open(Box::new(std::io::Cursor::new(text.into_bytes()))).unwrap();
+    load_from(&mut reader, schema, entropy).unwrap()
+}
+
+struct Case {
+    method: &'static str,
+    loss: &'static str,
+    adjacency: Adjacency,
+    task: &'static str,
+    pure: bool,
+}
+
+impl Case {
+    fn job(&self, rows: u64, epsilon: f64) -> Job {
+        let mut settings = BTreeMap::new();
+        if self.method.starts_with("noisy") {
+            settings.insert("steps".to_string(), 30.0);
+        }
+        Job {
+            schema: schema(self.task, ""),
+            rows: Some(rows),
+            epsilon,
+            delta: Some(if self.pure { 0.0 } else { 1e-6 }),
+            adjacency: self.adjacency,
+            loss: Some(self.loss.to_string()),
+            method: self.method.to_string(),
+            settings: Settings(settings),
+            constraint: Constraint::None,
+            allow_large_delta: true,
+        }
+    }
+
+    fn prepare(&self, rows: u64, epsilon: f64) -> Option<Prepared> {
+        prepare(&self.job(rows, epsilon), rows, false).ok()
+    }
+
+    fn name(&self) -> String {
+        format!("{} {} {} {}", self.method, self.loss, self.adjacency, self.task)
+    }
+}
+
+/// Every combination that plans. What does not must say why, and those are counted below.
+fn cases() -> Vec<Case> {
+    let mut out = Vec::new();
+    for method in method::ALL {
+        for loss in loss::ALL {
+            for adjacency in Adjacency::ALL {
+                for task in TASKS {
+                    for pure in [false, true] {
+                        let case = Case { method: method.name, loss: loss.name, adjacency, task, pure };
+                        if case.prepare(300, 1.0).is_some() {
+                            out.push(case);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    out
+}
+
+fn train(prepared: &Prepared, data: &Dataset, entropy: &Entropy, threads: usize) -> Artifact {
+    prepared.train(data, entropy, threads, &|| {}).unwrap()
+}
+
+fn flat(artifact: &Artifact) -> Vec<f64> {
+    artifact.model.weights.iter().flatten().copied().collect()
+}
+
+/// Mean loss of a model on a table, in the units of the loss, over the classes' scores.
+fn mean_loss(artifact: &Artifact, case: &Case, lines: &[String]) -> f64 {
+    use privfit::data::encode::{Encoder, Row};
+    use privfit::data::{Reader, Record};
+    let text = format!("x,c,z,u,y\n{}", lines.iter().map(|l| format!("{l}\n")).collect::<String>());
+    let mut reader = Csv::open(Box::new(std::io::Cursor::new(text.into_bytes()))).unwrap();
+    let encoder = Encoder::new(&artifact.schema, reader.columns(), true).unwrap();
+    let entry = loss::find(case.loss).unwrap();
+    let (k, heads) = (artifact.model.classes, artifact.model.weights.len());
+    let number = entry.number.map_or(0.0, |n| n.1);
+    let losses: Vec<_> = (0..if entry.many { 1 } else { heads })
+        .map(|h| loss::build(entry, number, k, if heads == 1 { 1 } else { h }, &[]))
+        .collect();
+    let (mut row, mut scores, mut total, mut n) = (Row::default(), Vec::new(), 0.0, 0.0);
+    reader
+        .read(&mut |record: Record<'_>| {
+            encoder.encode(record, None, &mut row);
+            artifact.model.scores(&row, &mut scores);
+            let mut value = [0.0];
+            for (h, loss) in losses.iter().enumerate() {
+                let s = if entry.many { scores.clone() } else { vec![scores[h]] };
+                (loss.values)(&loss.parameters, &s, &[row.label], &mut value);
+                total += value[0];
+            }
+            n += 1.0;
+        })
+        .unwrap();
+    total / n
+}
+
+/// The list is not empty by accident: methods meet the losses and tasks that they say they take.
+#[test]
+fn combinations_plan_or_say_why() {
+    let cases = cases();
+    let count = |method: &str| cases.iter().filter(|c| c.method == method).count();
+    // Losses x tasks that fit, x 3 adjacencies; pure privacy for output only. Classes: logistic, softmax, huber-svm (x 3 tasks);
+    // hinge with gradients; numbers: squared, huber.
+    assert_eq!(count("objective"), 3 * (3 * 3 + 2));
+    assert_eq!(count("output"), 2 * 3 * (3 * 3 + 2));
+    assert_eq!(count("noisy-gd"), 3 * (4 * 3 + 2));
+    assert_eq!(count("noisy-sgd"), 3 * (4 * 3 + 2));
+    assert_eq!(count("statistics"), 3);
+    for (method, loss, task, says) in [
+        ("objective", "hinge", 0, "huber-svm"),
+        ("statistics", "huber", 3, "squared"),
+        ("noisy-gd", "squared", 0, "logistic"),
+        ("noisy-gd", "logistic", 3, "squared"),
+    ] {
+        let case = Case { method, loss, adjacency: Adjacency::ZeroOut, task: TASKS[task], pure: false };
+        let error = prepare(&case.job(300, 1.0), 300, false).err().unwrap().to_string();
+        assert!(error.contains(says), "{error}");
+    }
+    let pure = Case { method: "objective", loss: "logistic", adjacency: Adjacency::ZeroOut, task: TASKS[0], pure: true };
+    assert!(prepare(&pure.job(300, 1.0), 300, false).err().unwrap().to_string().contains("--method output"));
+}
+
+/// Plans are functions of public facts, meet their target, and what is executed is what was planned. Two fits differ everywhere;
+/// one or two threads give the same bits.
+#[test]
+fn plans_hold_and_runs_follow_them() {
+    for case in cases() {
+        let (prepared, again) = (case.prepare(300, 1.0).unwrap(), case.prepare(300, 1.0).unwrap());
+        assert_eq!(prepared.plan.event(), again.plan.event(), "{}", case.name());
+        assert_eq!(prepared.plan.describe(), again.plan.describe());
+        let delta = if case.pure { 0.0 } else { 1e-6 };
+        let spent = epsilon(prepared.plan.event(), case.adjacency, delta).unwrap().bound.upper;
+        assert!(spent <= 1.0 + 1e-9 && spent > 0.9, "{}: {spent}", case.name());
+        let schema = schema(case.task, "");
+        let lines = table(300, case.task);
+        let system = Entropy::system().unwrap();
+        let data = dataset(&schema, &lines, &system);
+        let (a, b) = (train(&prepared, &data, &system, 1), train(&prepared, &data, &system, 1));
+        assert!(flat(&a).iter().zip(flat(&b)).all(|(a, b)| *a != b), "two fits share a weight: {}", case.name());
+        assert!(!a.guarantee.simulated && a.guarantee.event == *prepared.plan.event());
+        let bits = |threads| {
+            let seeded = Entropy::simulated(5);
+            let artifact = train(&prepared, &data, &seeded, threads);
+            assert!(artifact.guarantee.simulated && artifact.guarantee.zero_out.is_none());
+            flat(&artifact).iter().map(|w| w.to_bits()).collect::<Vec<_>>()
+        };
+        assert_eq!(bits(1), bits(2), "{}", case.name());
+        assert_eq!(Artifact::from_json(&a.to_json().unwrap()).unwrap(), a);
+    }
+}
+
+/// A huge epsilon: as good as a minimiser without noise, which the test finds by itself.
+#[test]
+fn much_budget_gives_the_optimum() {
+    for case in cases() {
+        if case.adjacency != Adjacency::ZeroOut || case.pure {
+            continue;
+        }
+        let lines = table(4000, case.task);
+        let schema = schema(case.task, "");
+        let entropy = Entropy::simulated(11);
+        let data = dataset(&schema, &lines, &entropy);
+        let mut job = case.job(4000, 20.0);
+        // Descent gets steps enough, and slopes are not cut below their bound.
+        let set: &[(&str, f64)] =
+            if case.method.starts_with("noisy") { &[("steps", 400.0), ("clip", 9.0), ("rate", 8.0)] } else { &[] };
+        set.iter().for_each(|(k, v)| {
+            job.settings.0.insert(k.to_string(), *v);
+        });
+        let prepared = prepare(&job, 4000, false).unwrap();
+        let ours = mean_loss(&train(&prepared, &data, &entropy, 2), &case, &lines);
+        // The reference: output perturbation with next to no ridge, or gradients for the loss with a corner.
+        let mut best = Case { method: if case.loss == "hinge" { "noisy-gd" } else { "output" }, ..case }.job(4000, 20.0);
+        best.settings.0.clear();
+        if case.loss == "hinge" {
+            best.settings.0.extend([("steps".into(), 3000.0), ("rate".into(), 2.0)]);
+        } else {
+            best.settings.0.insert("ridge".into(), 3.0);
+        }
+        let reference = prepare(&best, 4000, false).unwrap();
+        let least = mean_loss(&train(&reference, &data, &entropy, 2), &case, &lines);
+        let mut zero = train(&prepared, &data, &entropy, 1);
+        zero.model.weights.iter_mut().flatten().for_each(|w| *w = 0.0);
+        let nothing = mean_loss(&zero, &case, &lines);
+        assert!(ours - least < 0.15 * (nothing - least), "{}: {ours}, best {least}, zero {nothing}", case.name());
+    }
+}
+
+/// Empty, one row, constant, bad and huge cells: an answer, finite, of the same shape.
+#[test]
+fn every_data_set_gets_an_answer() {
+    let strange: [&[&str]; 7] = [
+        &[],
+        &["0.5,p,3,1,yes"],
+        &["1,p,1,1,yes"; 40],
+        &["nan,inf,-inf,x,nan", "1e308,q,-1e308,1,a", "5e-324,,,,", ",,,,"],
+        &["garbage", "1,2", "1,p,3,4,5,6,7", "\"open,q,1,1,yes", "1,p,1,1,maybe"],
+        &["-9e99,p,9e99,1,-9e99", "9e99,r,0,2,9e99"],
+        &["1,p,1,1,0.25", "1,p,1,1,b"],
+    ];
+    for case in cases() {
+        let prepared = case.prepare(40, 1.0).unwrap();
+        let schema = schema(case.task, "");
+        let mut shape = None;
+        for lines in strange {
+            let entropy = Entropy::simulated(3);
+            let lines: Vec<String> = lines.iter().map(|l| l.to_string()).collect();
+            let data = dataset(&schema, &lines, &entropy);
+            let weights = flat(&train(&prepared, &data, &entropy, 1));
+            assert!(weights.iter().all(|w| w.is_finite()), "{}", case.name());
+            assert_eq!(*shape.get_or_insert(weights.len()), weights.len());
+        }
+    }
+}
+
+/// One record, null or another one, moves what is released before noise by at most the stated reach: the same seed gives the same
+/// noise, so the difference of two releases is the difference of two sums. One step each, where the release is the whole story.
+#[test]
+fn neighbours_are_close() {
+    let lines = table(60, TASKS[0]);
+    let schema = schema(TASKS[0], "");
+    let records = ["3,p,0,1,yes", "-3,q,100,1,no", "nan,,,,yes", "broken", "0,r,50,1,maybe", ""];
+    for (method, loss) in [("noisy-gd", "logistic"), ("noisy-gd", "hinge"), ("noisy-gd", "huber-svm"), ("output", "logistic")] {
+        let case = Case { method, loss, adjacency: Adjacency::ReplaceOne, task: TASKS[0], pure: false };
+        let mut job = case.job(60, 1.0);
+        if method == "noisy-gd" {
+            job.settings.0.extend([("steps".into(), 1.0), ("rate".into(), 1.0), ("momentum".into(), 0.0)]);
+        } else {
+            job.settings.0.insert("ridge".into(), 5.0);
+        }
+        let prepared = prepare(&job, 60, false).unwrap();
+        let release = |lines: &[String]| {
+            let entropy = Entropy::simulated(77);
+            let data = dataset(&schema, lines, &entropy);
+            flat(&train(&prepared, &data, &entropy, 1))
+        };
+        let base = release(&lines);
+        let bound = if loss == "logistic" { 0.5 } else { 1.0 };
+        // Averages are over 60 rows; a minimiser moves by gradient over ridge.
+        let reach = if method == "noisy-gd" { 2.0 * bound / 60.0 } else { 2.0 * bound / 5.0 };
+        let mut largest: f64 = 0.0;
+        for at in [0usize, 7, 59] {
+            for record in records {
+                let mut other = lines.clone();
+                other[at] = record.to_string();
+                let moved = release(&other).iter().zip(&base).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt();
+                assert!(moved <= reach * 1.001, "{}: {moved} above {reach}", case.name());
+                largest = largest.max(moved);
+            }
+        }
+        assert!(largest > 0.2 * reach, "{}: the test never comes near the bound ({largest} of {reach})", case.name());
+    }
+}
+
+/// Units of several rows: gradients of a unit are cut as one, so a unit with many rows moves a step no further than one row would.
+#[test]
+fn units_of_several_rows() {
+    let unit = "unit = { column = \"u\", max_rows = 2 }\nunits = 30";
+    let schema = schema(TASKS[0], unit);
+    let mut job =
+        Case { method: "auto", loss: "logistic", adjacency: Adjacency::ZeroOut, task: TASKS[0], pure: false }.job(30, 1.0);
+    job.schema = schema.clone();
+    let prepared = prepare(&job, 30, false).unwrap();
+    assert_eq!(prepared.method.name, "noisy-gd");
+    let mut lines = table(60, TASKS[0]);
+    // One unit with a hundred rows: at most two of them count.
+    lines.extend((0..100).map(|_| "3,p,100,7,no".to_string()));
+    let entropy = Entropy::system().unwrap();
+    let data = dataset(&schema, &lines, &entropy);
+    assert_eq!(data.slots(), 30);
+    assert!(flat(&train(&prepared, &data, &entropy, 2)).iter().all(|w| w.is_finite()));
+    job.method = "objective".into();
+    let refused = prepare(&job, 30, false).err().unwrap().to_string();
+    assert!(refused.contains("noisy-gd"), "{refused}");
+}

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
-#[command(after_help = "Examples:
+#[command(allow_negative_numbers = true, after_help = "Examples:
   privfit fit examples/adult/job.toml
   privfit fit --data visits.csv --schema visits.toml --epsilon 1 --delta 1e-8 --out model.json
   privfit fit examples/adult/job.toml --epsilon 0.1 --dry-run

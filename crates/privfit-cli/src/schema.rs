@@ -90,19 +90,22 @@ fn init(path: &PathBuf) -> Result<(), Failure> {
     };
     let columns = reader.columns().to_vec();
     // The type of a column is drafted from its first rows: the owner looks at the draft before it counts as public.
-    let mut numeric = vec![true; columns.len()];
+    let mut votes = vec![(0u32, 0u32); columns.len()];
     let mut seen = 0;
     reader.read(&mut |record| {
         if let (Record::Cells(cells), true) = (record, seen < 1000) {
             seen += 1;
-            for (n, cell) in numeric.iter_mut().zip(cells) {
-                *n &= match cell {
-                    Cell::Missing | Cell::Number(_) => true,
+            for (vote, cell) in votes.iter_mut().zip(cells) {
+                let number = match cell {
+                    Cell::Missing => continue,
+                    Cell::Number(_) => true,
                     Cell::Text(t) => std::str::from_utf8(t).is_ok_and(|t| t.trim().parse::<f64>().is_ok()),
                 };
+                if number { vote.0 += 1 } else { vote.1 += 1 }
             }
         }
     })?;
+    let numeric: Vec<bool> = votes.iter().map(|v| v.0 > v.1).collect();
     let stem = name.split('.').next().unwrap_or("data").to_string();
     let quote = |text: &str| toml::Value::String(text.into()).to_string();
     let key = |text: &str| {

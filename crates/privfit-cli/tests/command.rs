@@ -136,3 +136,156 @@ fn benchmarks_print_json() {
     assert_eq!(gradient["totals_identical_for_1_and_2_threads"], true);
     assert!(gradient["largest_difference_to_double_in_noise_deviations"].as_f64() < Some(8.0), "{gradient}");
 }
+
+/// A directory of its own for a test.
+fn scratch(name: &str) -> std::path::PathBuf {
+    let dir = std::env::temp_dir().join(format!("privfit-command-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    dir
+}
+
+fn root() -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The README's job, as a user runs it: four lines, a model, and what it predicts.
+#[test]
+fn adult_from_fit_to_evaluate() {
+    let dir = scratch("adult");
+    let (model, job) = (dir.join("model.json"), root().join("examples/adult/job.toml"));
+    let (model, job) = (model.to_str().unwrap(), job.to_str().unwrap());
+    let fit = privfit(&["fit", job, "--out", model], b"");
+    assert!(fit.status.success(), "{}", text(&fit.stderr));
+    let lines: Vec<String> = text(&fit.stdout).lines().map(|l| l.split_whitespace().next().unwrap_or("").to_string()).collect();
+    assert_eq!(lines, ["guarantee", "public", "model", "next"]);
+    let out = text(&fit.stdout);
+    assert!(out.contains("epsilon 1.0000 under zero-out") && out.contains("under replace-one") && out.contains("48842 (counted"));
+    let data = root().join("examples/adult/adult.csv.gz");
+    let evaluate = privfit(&["evaluate", "--model", model, "--data", data.to_str().unwrap(), "--format", "json"], b"");
+    let metrics: serde_json::Value = serde_json::from_slice(&evaluate.stdout).unwrap();
+    assert_eq!(metrics["rows"], 48842);
+    // The mean is 0.847 with a deviation of 0.001; a fit this far off would be a bug.
+    assert!(metrics["accuracy"].as_f64().unwrap() > 0.83, "{metrics}");
+    assert!(metrics["auc"].as_f64().unwrap() > 0.88 && metrics["log_loss"].as_f64().unwrap() < 0.36, "{metrics}");
+    let predictions = dir.join("p.csv");
+    let predict =
+        privfit(&["predict", "--model", model, "--data", data.to_str().unwrap(), "--out", predictions.to_str().unwrap()], b"");
+    assert!(predict.status.success());
+    let table = std::fs::read_to_string(predictions).unwrap();
+    assert_eq!(table.lines().count(), 48843);
+    assert_eq!(table.lines().next(), Some("prediction,p(<=50K),p(>50K)"));
+    // A model that was touched is damaged, one of the future is refused, and nothing is read from either.
+    let written = std::fs::read_to_string(model).unwrap();
+    for (from, to, says) in [
+        ("\"delta\": 4e-10", "\"delta\": 4e-11", "digest"),
+        ("\"version\": 1", "\"version\": 9", "newer"),
+        ("\"privfit-model\"", "\"other\"", "not a model file"),
+        ("\"artifact\"", "\"x\": 1, \"artifact\"", "unknown"),
+    ] {
+        std::fs::write(model, written.replacen(from, to, 1)).unwrap();
+        let refused = privfit(&["evaluate", "--model", model, "--data", data.to_str().unwrap()], b"");
+        assert_eq!(refused.status.code(), Some(4), "{from}");
+        assert!(text(&refused.stderr).contains(says), "{}", text(&refused.stderr));
+    }
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+/// A dry run opens no data: the file need not even exist.
+#[test]
+fn dry_run_plans_without_data() {
+    let job = root().join("examples/adult/job.toml");
+    let plan = |extra: &[&str]| {
+        let mut arguments = vec!["fit", job.to_str().unwrap(), "--dry-run", "--data", "/nowhere/at/all.csv"];
+        arguments.extend_from_slice(extra);
+        privfit(&arguments, b"")
+    };
+    let done = plan(&["--rows", "39000", "--format", "json"]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let json: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(json["method"], "objective");
+    let spent = json["epsilon"]["zero_out"].as_f64().unwrap();
+    assert!(spent <= 1.0 && spent > 0.999, "{json}");
+    assert!(json["forecast"]["value"].as_f64().unwrap() > 0.0);
+    let missing = plan(&[]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(text(&missing.stderr).contains("--rows N"), "{}", text(&missing.stderr));
+}
+
+/// Misuse is found before data are opened, and every sentence says what to do.
+#[test]
+fn misuse_ends_with_the_fix() {
+    let dir = scratch("misuse");
+    let schema = dir.join("schema.toml");
+    let data = dir.join("data.csv");
+    std::fs::write(&data, "x,y\n1,no\n2,yes\n").unwrap();
+    let good = "[dataset]\nname = \"t\"\n[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n[features.x]\ntype = \"number\"\nmin = 0\nmax = 3\n";
+    let fit = |schema_text: &str, extra: &[&str]| {
+        std::fs::write(&schema, schema_text).unwrap();
+        let model = dir.join("m.json");
+        let mut arguments =
+            vec!["fit", "--data", data.to_str().unwrap(), "--schema", schema.to_str().unwrap(), "--out", model.to_str().unwrap()];
+        arguments.extend_from_slice(extra);
+        let done = privfit(&arguments, b"");
+        (done.status.code(), text(&done.stderr))
+    };
+    let usual = ["--epsilon", "1", "--delta", "1e-3"];
+    assert_eq!(fit(good, &usual).0, Some(0));
+    let cases: [(&str, &[&str], &str); 16] = [
+        (good, &["--delta", "1e-3"], "--epsilon"),
+        (good, &["--epsilon", "1"], "--delta 2.5e-1"),
+        (good, &["--epsilon", "-1", "--delta", "1e-3"], "positive"),
+        (good, &["--epsilon", "1", "--delta", "0.5"], "--allow-large-delta"),
+        (good, &["--epsilon", "1", "--delta", "1e-3", "--rows", "5"], "correct the declaration"),
+        (good, &["--epsilon", "1", "--delta", "1e-3", "--method", "magic"], "known are auto, objective"),
+        (good, &["--epsilon", "1", "--delta", "1e-3", "--set", "stepz=3"], "unknown setting"),
+        (good, &["--epsilon", "1", "--delta", "1e-3", "--loss", "squared"], "does not fit"),
+        (good, &["--epsilon", "1", "--delta", "1e-3", "--adjacency", "add-remove"], "--rows N"),
+        (good, &["--epsilon", "1", "--delta", "1e-3", "--labels", "x"], "leave out --labels"),
+        (&good.replace("min = 0", "min = \"?\""), &usual, "min = 0"),
+        (&good.replace("min = 0", "mun = 0"), &usual, "min"),
+        (&good.replace("max = 3", "max = 3\nfoo = 1"), &usual, "unknown key"),
+        (&good.replace("features.x", "features.w"), &usual, "no column \"w\""),
+        (&good.replace("\"yes\"]", "\"yes\"]\nsample_weights = \"w\""), &usual, "weights = [...]"),
+        (&good.replace("min = 0", "min = 9"), &usual, "above min"),
+    ];
+    for (schema, extra, says) in cases {
+        let (code, error) = fit(schema, extra);
+        assert_eq!(code, Some(2), "{error}");
+        assert!(error.contains(says), "{error:?} should say {says:?}");
+    }
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+/// Drafts have no bounds, checks name the features, and the owner's view is marked as confidential.
+#[test]
+fn schemas_are_drafted_checked_and_compared() {
+    let dir = scratch("schema");
+    let data = dir.join("visits.csv");
+    std::fs::write(&data, "age,ward name,ill\n40,A,no\n200,Z,yes\nx,B,no\nbroken\n").unwrap();
+    let draft = privfit(&["schema", "init", data.to_str().unwrap()], b"");
+    let draft = text(&draft.stdout);
+    assert!(draft.contains("[features.\"ward name\"]") && draft.contains("min = \"?\"") && !draft.contains("200"), "{draft}");
+    let schema = dir.join("visits.toml");
+    let facts = "[dataset]\nname = \"visits\"\n[target]\ncolumn = \"ill\"\nclasses = [\"no\", \"yes\"]\n\
+                 [features.age]\ntype = \"number\"\nmin = 0\nmax = 120\n[features.\"ward name\"]\ntype = \"category\"\nvalues = [\"A\", \"B\", \"C\"]\n";
+    std::fs::write(&schema, facts).unwrap();
+    let check = privfit(&["schema", "check", schema.to_str().unwrap()], b"");
+    assert_eq!(text(&check.stdout).trim(), "visits: 5 encoded features, predicts 2 classes");
+    let validate = privfit(&["schema", "validate", "--schema", schema.to_str().unwrap(), "--data", data.to_str().unwrap()], b"");
+    let report = text(&validate.stdout);
+    assert!(report.starts_with("CONFIDENTIAL"), "{report}");
+    for says in
+        ["1 records can't be read", "age: above max: 1 rows ([2]", "age: not a number: 1 rows ([3]", "not listed: 1 rows ([2]"]
+    {
+        assert!(report.contains(says), "{report}");
+    }
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn methods_are_listed() {
+    let json: serde_json::Value = serde_json::from_slice(&privfit(&["methods", "--format", "json"], b"").stdout).unwrap();
+    let names: Vec<&str> = json["methods"].as_array().unwrap().iter().map(|m| m["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["objective", "output", "noisy-gd", "noisy-sgd", "statistics"]);
+    assert!(text(&privfit(&["methods"], b"").stdout).contains("AMP"));
+}

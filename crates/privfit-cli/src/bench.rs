@@ -250,7 +250,7 @@ fn gradient(rows: usize, features: usize, repeats: usize) -> Result<()> {
         row.iter_mut().for_each(|x| *x = uniform());
         let norm = row.iter().map(|x| x * x).sum::<f64>().sqrt().max(f64::MIN_POSITIVE);
         row.iter_mut().for_each(|x| *x /= norm);
-        let label = if uniform() < 0.0 { -1.0 } else { 1.0 };
+        let label: f32 = if uniform() < 0.0 { -1.0 } else { 1.0 };
         builder.row(&row, label.max(0.0));
         single.extend(row.iter().map(|x| *x as f32));
         labels.push(label);

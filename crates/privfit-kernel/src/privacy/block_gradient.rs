@@ -133,11 +133,25 @@ fn score_rows(data: &Dataset, rows: Range<usize>, weights: &[f64], out: &mut [f6
         Rows::Sparse { start, index, value } => {
             for (i, row) in rows.enumerate() {
                 let range = start[row]..start[row + 1];
-                let pairs = index[range.clone()].iter().zip(&value[range]);
-                out[i * stride] = pairs.map(|(j, x)| f64::from(*x) * weights[*j as usize]).sum();
+                out[i * stride] = sparse_dot(&index[range.clone()], &value[range], weights);
             }
         }
     }
+}
+
+/// Inner product of index-value pairs with weights, in four sums, so that additions do not wait for one another.
+#[inline]
+fn sparse_dot(index: &[u32], value: &[i16], weights: &[f64]) -> f64 {
+    let mut lanes = [0f64; 4];
+    let (j, x) = (index.chunks_exact(4), value.chunks_exact(4));
+    let rest = j.remainder().iter().zip(x.remainder());
+    let rest: f64 = rest.map(|(j, x)| f64::from(*x) * weights[*j as usize]).sum();
+    for (j, x) in j.zip(x) {
+        for i in 0..4 {
+            lanes[i] += f64::from(x[i]) * weights[j[i] as usize];
+        }
+    }
+    (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]) + rest
 }
 
 /// Adds slope x row for every row.

@@ -33,6 +33,8 @@ enum Rule {
 
 /// Finds listed values as text, or as numbers if the cell is one.
 struct Lookup {
+    /// Few texts are compared one by one, many are hashed.
+    few: Vec<(Vec<u8>, usize)>,
     text: HashMap<Vec<u8>, usize>,
     /// Bits of numbers. A list: labels have few values, and reading them must not cost more than the rows.
     number: Vec<(u64, usize)>,
@@ -40,7 +42,8 @@ struct Lookup {
 
 impl Lookup {
     fn new(values: &[String]) -> Lookup {
-        let text = values.iter().enumerate().map(|(i, v)| (v.as_bytes().to_vec(), i)).collect();
+        let text: HashMap<Vec<u8>, usize> = values.iter().enumerate().map(|(i, v)| (v.as_bytes().to_vec(), i)).collect();
+        let few = if values.len() <= 4 { text.iter().map(|(t, i)| (t.clone(), *i)).collect() } else { Vec::new() };
         let mut number: Vec<(u64, usize)> = Vec::new();
         for (i, v) in values.iter().enumerate() {
             if let Ok(x) = v.parse::<f64>()
@@ -50,19 +53,26 @@ impl Lookup {
                 number.push(((x + 0.0).to_bits(), i));
             }
         }
-        Lookup { text, number }
+        Lookup { few, text, number }
     }
 
     fn find(&self, cell: Cell<'_>) -> Option<usize> {
         match cell {
-            Cell::Missing => self.text.get(&b""[..]).copied(),
+            Cell::Missing => self.find_text(b""),
             Cell::Number(x) => self.find_number(x),
-            Cell::Text(t) => self.text.get(t).copied().or_else(|| {
+            Cell::Text(t) => self.find_text(t).or_else(|| {
                 // "1.0" and "+1" are 1.
                 let x = if self.number.is_empty() { None } else { number(cell) };
                 x.and_then(|x| self.find_number(x))
             }),
         }
+    }
+
+    fn find_text(&self, text: &[u8]) -> Option<usize> {
+        if self.few.is_empty() {
+            return self.text.get(text).copied();
+        }
+        self.few.iter().find(|f| f.0 == text).map(|f| f.1)
     }
 
     fn find_number(&self, x: f64) -> Option<usize> {

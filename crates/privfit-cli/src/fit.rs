@@ -13,13 +13,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
-#[command(allow_negative_numbers = true, after_help = "Examples:
+#[command(
+    allow_negative_numbers = true,
+    after_help = "Examples:
   privfit fit examples/adult/job.toml
   privfit fit --data visits.csv --schema visits.toml --epsilon 1 --delta 1e-8 --out model.json
   privfit fit examples/adult/job.toml --epsilon 0.1 --dry-run
 
 A job file holds the same keys as the flags (data, labels, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out,
-threads, and a table [set]); paths in it are relative to it, and flags win over it.")]
+threads, and a table [set]); paths in it are relative to it, and flags win over it."
+)]
 pub(crate) struct Fit {
     /// Job file with the same keys as the flags
     job: Option<PathBuf>,

@@ -1,0 +1,101 @@
+//! The same rows through different files give the same model, bit for bit, from the same seed.
+
+use privfit::account::Adjacency;
+use privfit::constraint::Constraint;
+use privfit::data::load::Source;
+use privfit::fit::{Job, prepare, public_rows};
+use privfit::method::Settings;
+use privfit::privacy::Entropy;
+use privfit::{Error, Schema};
+use std::path::{Path, PathBuf};
+
+fn job(schema: &str) -> Job {
+    Job {
+        schema: Schema::parse(schema).unwrap(),
+        rows: None,
+        epsilon: 1.0,
+        delta: Some(1e-4),
+        adjacency: Adjacency::ZeroOut,
+        loss: None,
+        method: "auto".into(),
+        settings: Settings::default(),
+        constraint: Constraint::None,
+        allow_large_delta: false,
+    }
+}
+
+fn weights(schema: &str, files: &[&Path], labels: &[&Path]) -> Result<Vec<Vec<f64>>, Error> {
+    let job = job(schema);
+    let paths = |list: &[&Path]| list.iter().map(|p| p.to_path_buf()).collect::<Vec<PathBuf>>();
+    let source = Source { files: paths(files), labels: paths(labels) };
+    let (rows, counted) = public_rows(&job, Some(&source))?;
+    let prepared = prepare(&job, rows, counted)?;
+    let entropy = Entropy::simulated(9);
+    let data = prepared.open(&source, &entropy)?;
+    Ok(prepared.train(&data, &entropy, 1, &|| {})?.model.weights)
+}
+
+fn npy(shape: &str, kind: &str, body: Vec<u8>) -> Vec<u8> {
+    let mut head = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}");
+    while (head.len() + 11) % 64 != 0 {
+        head.push(' ');
+    }
+    head.push('\n');
+    [b"\x93NUMPY\x01\x00".to_vec(), (head.len() as u16).to_le_bytes().to_vec(), head.into_bytes(), body].concat()
+}
+
+#[test]
+fn formats_agree() {
+    let dir = std::env::temp_dir().join(format!("privfit-formats-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = dir.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    };
+    // Pixels 0 to 255, 4 to a row, and labels 0 and 1.
+    let pixels: Vec<Vec<u8>> = (0..50u32).map(|i| (0..4).map(|j| ((i * 37 + j * 91) % 256) as u8).collect()).collect();
+    let labels: Vec<u8> = pixels.iter().map(|p| u8::from(p[0] > 100)).collect();
+    let idx = |kind: &[u8], sizes: &[u32], body: &[u8]| {
+        let sizes: Vec<u8> = sizes.iter().flat_map(|s| s.to_be_bytes()).collect();
+        [&[0, 0][..], kind, &sizes, body].concat()
+    };
+    let images = file("images.idx", &idx(&[8, 3], &[50, 2, 2], &pixels.concat()));
+    let idx_labels = file("labels.idx", &idx(&[8, 1], &[50], &labels));
+    let image_schema =
+        "[dataset]\nname = \"t\"\n[target]\nclasses = [\"0\", \"1\"]\n[features]\nkind = \"image\"\nshape = [2, 2]\nmax = 255\n";
+    let from_idx = weights(image_schema, &[&images], &[&idx_labels]).unwrap();
+
+    // The same as doubles between 0 and 1, in two files read one after the other.
+    let scaled: Vec<Vec<f64>> = pixels.iter().map(|p| p.iter().map(|x| f64::from(*x) / 255.0).collect()).collect();
+    let bytes = |rows: &[Vec<f64>]| rows.iter().flatten().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
+    let first = file("first.npy", &npy("(20, 4)", "<f8", bytes(&scaled[..20])));
+    let second = file("second.npy", &npy("(30, 4)", "<f8", bytes(&scaled[20..])));
+    let npy_labels = file("labels.npy", &npy("(50,)", "|u1", labels.clone()));
+    let dense_schema = "[dataset]\nname = \"t\"\n[target]\nclasses = [\"0\", \"1\"]\n[features]\nkind = \"dense\"\ndimension = 4\nrow_norm = 2.0\n";
+    assert_eq!(weights(dense_schema, &[&first, &second], &[&npy_labels]).unwrap(), from_idx);
+
+    // The same as index-value pairs, plain and compressed.
+    let mut text = String::new();
+    for (row, label) in scaled.iter().zip(&labels) {
+        let pairs: Vec<String> = row.iter().enumerate().map(|(j, x)| format!("{}:{x}", j + 1)).collect();
+        text.push_str(&format!("{label} {}\n", pairs.join(" ")));
+    }
+    let sparse_schema = dense_schema.replace("dense", "sparse");
+    let plain = file("rows.svm", text.as_bytes());
+    assert_eq!(weights(&sparse_schema, &[&plain], &[]).unwrap(), from_idx);
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut packed, text.as_bytes()).unwrap();
+    let packed = file("rows.svm.gz", &packed.finish().unwrap());
+    assert_eq!(weights(&sparse_schema, &[&packed], &[]).unwrap(), from_idx);
+
+    // Labels that do not belong, and labels that are missing.
+    let fewer = file("fewer.npy", &npy("(49,)", "|u1", labels[..49].to_vec()));
+    assert!(matches!(weights(dense_schema, &[&first, &second], &[&fewer]), Err(Error::Misuse(_))));
+    assert!(weights(dense_schema, &[&first], &[]).unwrap_err().to_string().contains("--labels"));
+    // A file cut short is the host's failure, whatever is in it.
+    let cut = file("cut.npy", &npy("(20, 4)", "<f8", bytes(&scaled[..19])));
+    let some = file("some.npy", &npy("(20,)", "|u1", labels[..20].to_vec()));
+    assert_eq!(weights(dense_schema, &[&cut], &[&some]), Err(Error::Host));
+    std::fs::remove_dir_all(dir).unwrap();
+}

@@ -4,7 +4,7 @@
 //! block. Products of two rows at a time fit in 32 bits (2 x 32767^2 < 2^31); their sum is kept as its value modulo 2^32 and the
 //! sum of its upper halves, which together determine it for up to 2^16 products.
 
-use super::data::{Dataset, Rows};
+use super::data::{Dataset, PADDING, Rows};
 use super::loss::Loss;
 use super::mechanism::{Grid, ROW_LIMIT};
 use std::ops::Range;
@@ -80,14 +80,44 @@ pub(crate) fn add_gradients(
     let mut integers = vec![0i16; BLOCK * k];
     let mut sums = vec![PairSums::new(padded); k];
     let mut column = [0i16; BLOCK];
+    let mut labels = [0f32; BLOCK];
+    // Rows of a sample are brought together first, so that a step costs what its sample costs.
+    let mut gathered = vec![0i16; if chosen.is_some() && matches!(data.rows, Rows::Dense(_)) { BLOCK * d + PADDING } else { 0 }];
+    let mut picked = [0usize; BLOCK];
     let mut row = range.start;
     let mut since_flush = 0;
     while row < range.end {
-        let n = BLOCK.min(range.end - row);
-        for o in 0..k {
-            score_block(data, row, n, &scaled[o * padded..(o + 1) * padded], &mut scores[o..], k);
+        let mut n = 0;
+        match chosen {
+            None => {
+                n = BLOCK.min(range.end - row);
+                (0..n).for_each(|i| picked[i] = row + i);
+                row += n;
+            }
+            Some(chosen) => {
+                while n < BLOCK && row < range.end {
+                    picked[n] = row;
+                    n += usize::from(chosen[row]);
+                    row += 1;
+                }
+            }
         }
-        let labels = &data.labels[row..row + n];
+        let rows = &picked[..n];
+        let cells: &[i16] = match (&data.rows, chosen) {
+            (Rows::Dense(cells), None) => &cells[rows[0] * d..],
+            (Rows::Dense(cells), Some(_)) => {
+                for (to, from) in gathered.chunks_exact_mut(d).zip(rows) {
+                    to.copy_from_slice(&cells[from * d..(from + 1) * d]);
+                }
+                &gathered
+            }
+            (Rows::Sparse { .. }, _) => &[],
+        };
+        labels[..n].iter_mut().zip(rows).for_each(|(l, r)| *l = data.labels[*r]);
+        let labels = &labels[..n];
+        for o in 0..k {
+            score_block(data, cells, rows, &scaled[o * padded..(o + 1) * padded], &mut scores[o..], k);
+        }
         let call = || (loss.slopes)(&loss.parameters, &scores[..n * k], labels, &mut slopes[..n * k]);
         if catch_unwind(AssertUnwindSafe(call)).is_err() {
             // One row's doing: each by itself, and only that one contributes nothing.
@@ -105,22 +135,15 @@ pub(crate) fn add_gradients(
             }
         }
         slope_grid.quantise(&slopes[..n * k], k, &mut integers[..n * k]);
-        if let Some(chosen) = chosen {
-            for (i, z) in integers[..n * k].chunks_mut(k).enumerate() {
-                if !chosen[row + i] {
-                    z.fill(0);
-                }
-            }
-        }
         for o in 0..k {
             for i in 0..n {
                 column[i] = integers[i * k + o];
             }
             match &data.rows {
-                Rows::Dense(cells) => sums[o].add(&cells[row * d..], d, &column[..n]),
+                Rows::Dense(_) => sums[o].add(cells, d, &column[..n]),
                 Rows::Sparse { start, index, value } => {
-                    for (i, z) in column[..n].iter().enumerate() {
-                        for p in start[row + i]..start[row + i + 1] {
+                    for (z, row) in column[..n].iter().zip(rows) {
+                        for p in start[*row]..start[row + 1] {
                             let slot = &mut out[o * d + index[p] as usize];
                             *slot = slot.wrapping_add(i64::from(*z) * i64::from(value[p]));
                         }
@@ -128,7 +151,6 @@ pub(crate) fn add_gradients(
                 }
             }
         }
-        row += n;
         since_flush += n;
         if since_flush + BLOCK > FLUSH {
             sums.iter_mut().enumerate().for_each(|(o, s)| s.flush(&mut out[o * d..(o + 1) * d]));
@@ -138,16 +160,16 @@ pub(crate) fn add_gradients(
     sums.iter_mut().enumerate().for_each(|(o, s)| s.flush(&mut out[o * d..(o + 1) * d]));
 }
 
-fn score_block(data: &Dataset, row: usize, n: usize, weights: &[f32], out: &mut [f32], stride: usize) {
+fn score_block(data: &Dataset, cells: &[i16], rows: &[usize], weights: &[f32], out: &mut [f32], stride: usize) {
     match &data.rows {
-        Rows::Dense(cells) => {
-            for i in 0..n {
-                out[i * stride] = dot(&cells[(row + i) * data.dimension..], data.dimension, weights);
+        Rows::Dense(_) => {
+            for i in 0..rows.len() {
+                out[i * stride] = dot(&cells[i * data.dimension..], data.dimension, weights);
             }
         }
         Rows::Sparse { start, index, value } => {
-            for i in 0..n {
-                let range = start[row + i]..start[row + i + 1];
+            for (i, row) in rows.iter().enumerate() {
+                let range = start[*row]..start[row + 1];
                 let pairs = index[range.clone()].iter().zip(&value[range]);
                 out[i * stride] = pairs.map(|(j, x)| f32::from(*x) * weights[*j as usize]).sum();
             }

@@ -2,6 +2,7 @@
 //! no losses, no counts of iterations, no times.
 
 use crate::error::{Error, Result};
+use crate::loss::Task;
 use crate::model::Model;
 use crate::schema::Schema;
 use privfit_kernel::account::{self, Adjacency, Event};
@@ -125,11 +126,26 @@ impl Artifact {
             return Err(damaged("its digest does not match"));
         }
         let model = &artifact.model;
+        artifact.schema.check().map_err(|_| damaged("its schema does not hold together"))?;
         let d = artifact.schema.dimension();
-        if model.weights.is_empty() || model.weights.iter().any(|w| w.len() != d || w.iter().any(|x| !x.is_finite())) {
+        let Some(loss) = crate::loss::find(&model.loss) else { return Err(damaged("its loss is unknown")) };
+        let scores = match artifact.schema.task() {
+            Task::Number => 1,
+            Task::Classes(2) if !loss.many => 1,
+            Task::Classes(k) => k,
+        };
+        let fits = model.task() == artifact.schema.task() && loss.classes == (model.task() != Task::Number);
+        if !fits
+            || model.weights.len() != scores
+            || model.weights.iter().any(|w| w.len() != d || w.iter().any(|x| !x.is_finite()))
+        {
             return Err(damaged("its weights do not fit its schema"));
         }
         artifact.guarantee.event.validate().map_err(|_| damaged("its event is not one"))?;
+        let seeded = matches!(artifact.guarantee.event, Event::NotPrivate { .. });
+        if seeded != artifact.guarantee.simulated {
+            return Err(damaged("its event and its mark as a simulation disagree"));
+        }
         Ok(artifact)
     }
 }

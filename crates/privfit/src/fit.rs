@@ -128,6 +128,7 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
     };
     let problem = Problem {
         rows,
+        rows_known: job.adjacency != Adjacency::AddRemove && job.schema.unit == UnitOfPrivacy::Row,
         rows_per_unit,
         features: job.schema.dimension(),
         sparse: is_sparse(&job.schema),
@@ -163,7 +164,17 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
 impl Prepared {
     /// Reads the records. From here on nothing depends on what is in them, except through noise.
     pub fn open(&self, source: &Source, entropy: &Entropy) -> Result<Dataset> {
-        load(source, &self.job.schema, entropy, self.problem.rows)
+        let known = self.problem.rows_known.then_some(self.problem.rows);
+        let data = load(source, &self.job.schema, entropy, known)?;
+        // The count is public here, so that a file that changed in between may be noticed.
+        if known.is_some_and(|rows| rows != data.slots() as u64) {
+            return Err(Error::misuse(format!(
+                "{} rows were declared or counted and {} were read: do not change the files meanwhile",
+                self.problem.rows,
+                data.slots()
+            )));
+        }
+        Ok(data)
     }
 
     /// Trains.
@@ -174,7 +185,8 @@ impl Prepared {
         let released = run.close(weights)?;
         let event = released.event().clone();
         let simulated = matches!(event, Event::NotPrivate { .. });
-        let weights = released.into_value();
+        // Numbers that overflowed are released ones; a model file holds finite ones.
+        let weights: Vec<f64> = released.into_value().iter().map(|w| if w.is_finite() { *w } else { 0.0 }).collect();
         let loss = self.problem.build_loss(1)?;
         let classes = match self.problem.task {
             Task::Classes(k) => k,

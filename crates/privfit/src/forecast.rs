@@ -24,7 +24,7 @@ impl Forecast {
 
 /// Loss against training without noise, for data like those that the rule was fitted on.
 pub fn forecast(problem: &Problem, plan: &dyn Plan) -> Forecast {
-    let (n, d) = ((problem.rows * problem.rows_per_unit as u64).max(1) as f64, problem.features as f64);
+    let (n, d) = (problem.all_rows(), problem.features as f64);
     // Noise on the average gradient, in all coordinates together.
     let ratio = plan.gradient_noise() * d.sqrt() / n;
     match problem.task {

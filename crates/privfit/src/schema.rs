@@ -187,10 +187,21 @@ impl Schema {
         Ok(schema)
     }
 
-    fn check(&self) -> Result<()> {
+    /// Whether the facts fit together; parsing checks it, and so does reading a model file.
+    pub fn check(&self) -> Result<()> {
         let d = self.dimension();
         if d == 0 || d > LARGEST {
             return Err(Error::misuse(format!("the schema has {d} features: give between 1 and {LARGEST}")));
+        }
+        let bad = |f: &Feature| match f {
+            Feature::Number { min, max, .. } => !(min < max && (max - min).is_finite()),
+            Feature::Category(values) => values.is_empty(),
+            Feature::Ignore => false,
+        };
+        if let Features::Table(columns) = &self.features
+            && let Some((name, _)) = columns.iter().find(|c| bad(&c.1))
+        {
+            return Err(Error::misuse(format!("[features.{name}]: give min below max, or a list of values")));
         }
         let table = matches!(self.features, Features::Table(_));
         if table && self.target.column.is_none() {
@@ -399,6 +410,9 @@ impl Keys {
                 let column = keys.need("column", column, "give the name of the column with the identity")?;
                 let max_rows = keys.whole("max_rows")?;
                 let max_rows = keys.need("max_rows", max_rows, "give the most rows of one unit that count")? as usize;
+                if max_rows > 1_000_000 {
+                    return keys.wrong("max_rows", "give at most 1000000");
+                }
                 keys.finish("column, max_rows")?;
                 Ok(UnitOfPrivacy::Column { column, max_rows })
             }

@@ -99,3 +99,61 @@ fn formats_agree() {
     assert_eq!(weights(dense_schema, &[&cut], &[&some]), Err(Error::Host));
     std::fs::remove_dir_all(dir).unwrap();
 }
+
+fn scratch(name: &str) -> PathBuf {
+    let dir = std::env::temp_dir().join(format!("privfit-formats-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    dir
+}
+
+/// Under add-remove the number of records is private: files of another length than the estimate look like any others.
+#[test]
+fn private_counts_are_not_compared() {
+    let dir = scratch("counts");
+    let schema = "[dataset]\nname = \"t\"\n[target]\nclasses = [\"0\", \"1\"]\n[features]\nkind = \"dense\"\ndimension = 2\nrow_norm = 1.0\n";
+    for rows in [9usize, 10, 11] {
+        let body: Vec<u8> = (0..2 * rows).flat_map(|i| (i as f64 * 0.01).to_le_bytes()).collect();
+        std::fs::write(dir.join("x.npy"), npy(&format!("({rows}, 2)"), "<f8", body)).unwrap();
+        // One label too few, too, which is a record's doing there.
+        std::fs::write(dir.join("y.npy"), npy(&format!("({},)", rows - 1), "|u1", vec![1; rows - 1])).unwrap();
+        let mut job = job(schema);
+        (job.adjacency, job.rows, job.allow_large_delta) = (Adjacency::AddRemove, Some(10), true);
+        let source = Source { files: vec![dir.join("x.npy")], labels: vec![dir.join("y.npy")] };
+        assert_eq!(public_rows(&job, Some(&source)), Ok((10, false)));
+        let prepared = prepare(&job, 10, false).unwrap();
+        assert_eq!(prepared.method.name, "noisy-gd");
+        let entropy = Entropy::simulated(1);
+        let data = prepared.open(&source, &entropy).unwrap();
+        prepared.train(&data, &entropy, 1, &|| {}).unwrap();
+        // Methods whose solver rests on the true number say so before data are opened.
+        for method in ["objective", "output"] {
+            job.method = method.into();
+            let refused = prepare(&job, 10, false).err().unwrap().to_string();
+            assert!(refused.contains("noisy-gd") && refused.contains("private"), "{refused}");
+        }
+    }
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+/// A first record that looks like the start of a compressed file is a record.
+#[test]
+fn a_record_does_not_decide_how_the_file_is_read() {
+    let dir = scratch("magic");
+    let schema = "[dataset]\nname = \"t\"\n[target]\nclasses = [\"0\", \"1\"]\n[features]\nkind = \"sparse\"\ndimension = 3\nrow_norm = 1.0\n";
+    let rest = "1 1:0.5\n0 2:0.25\n".repeat(20);
+    let file = dir.join("rows.svm");
+    for first in [&b"\x1f\x8b garbage\n"[..], b"x garbage\n", b"1 3:1\n"] {
+        std::fs::write(&file, [first, rest.as_bytes()].concat()).unwrap();
+        assert!(weights(schema, &[&file], &[]).is_ok());
+    }
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+/// What is counted is what is read: a pipe can be read only once, and is refused.
+#[cfg(unix)]
+#[test]
+fn pipes_are_refused() {
+    let schema = "[dataset]\nname = \"t\"\n[target]\nclasses = [\"0\", \"1\"]\n[features]\nkind = \"sparse\"\ndimension = 3\nrow_norm = 1.0\n";
+    let refused = weights(schema, &[Path::new("/dev/null")], &[]).unwrap_err().to_string();
+    assert!(refused.contains("not a regular file"), "{refused}");
+}

@@ -273,6 +273,13 @@ impl Event {
                 positive("noise_multiplier", o.noise_multiplier)?;
                 positive("replace_factor", o.replace_factor)?;
                 at_least_one("degrees", u64::from(o.degrees))?;
+                if o.degrees > 10_000 {
+                    return Err(Error::domain(
+                        "degrees",
+                        o.degrees,
+                        "give at most 10000: beyond, the curve is not computed exactly",
+                    ));
+                }
                 at_least_one("dimension", o.dimension)?;
                 if !(o.log_determinant >= 0.0 && o.log_determinant.is_finite()) {
                     return Err(Error::domain("log_determinant", o.log_determinant, "give a finite number of at least 0"));

@@ -106,6 +106,22 @@ fn positive(what: &'static str, value: f64) -> Result<f64> {
     Err(Error::domain(what, value, "give a positive finite number"))
 }
 
+/// Bits that a coordinate of a whole vector may have on its grid: a double then holds it to 2^-7 of a unit.
+const VALUE_BITS: f64 = 46.0;
+
+/// How much further apart two vectors can be after each coordinate was divided by the grid unit and rounded: half a unit each, and
+/// the error of the division, which a sixteenth covers.
+pub(crate) fn rounding_l2(dimension: usize) -> u64 {
+    let root = root_up(dimension as u128);
+    root + root / 16 + 1
+}
+
+/// The same in L1.
+pub(crate) fn rounding_l1(dimension: usize) -> u64 {
+    let d = dimension as u64;
+    d + d / 16 + 1
+}
+
 /// Bits of the noise scale that leave room for the sum of `rows` contributions in 64 bits. Utility only: a sum that wraps is
 /// still private, because wrapping commutes with adding the noise.
 fn bits_for(rows: u64, noise_multiplier: f64) -> u32 {
@@ -173,7 +189,7 @@ impl Gaussian {
 
     /// For a whole vector that a theorem bounds: neighbours are at most `zero_out` (or `replace_one`) apart in L2. Putting the
     /// vector on the grid costs sqrt(dimension) grid units more. Coordinates are cut at `magnitude`, which keeps distances; the
-    /// grid is so coarse that a coordinate has at most 51 bits on it, and the conversion is exact to one unit.
+    /// grid is so coarse that a coordinate has at most 46 bits on it, and the error of the division is part of the reach.
     pub fn for_output(
         zero_out: f64,
         replace_one: f64,
@@ -185,7 +201,7 @@ impl Gaussian {
         positive("sensitivity", replace_one)?;
         positive("magnitude", magnitude)?;
         positive("noise_multiplier", noise_multiplier)?;
-        let room = 51.0 - (magnitude / (zero_out * noise_multiplier)).log2().max(0.0);
+        let room = VALUE_BITS - (magnitude / (zero_out * noise_multiplier)).log2().max(0.0);
         let bits = f64::from(BITS).min(room.floor());
         if bits < 12.0 {
             return Err(Error::domain("magnitude", magnitude, "give at most 1e11 standard deviations of the noise"));
@@ -212,7 +228,7 @@ impl Gaussian {
         dimension: usize,
     ) -> Result<Gaussian> {
         let bound = bound_for(bits, noise_multiplier)?;
-        let rounding = root_up(dimension as u128) + 1;
+        let rounding = rounding_l2(dimension) + 1;
         if bound <= 2 * rounding {
             return Err(Error::domain(
                 "noise_multiplier",
@@ -337,10 +353,10 @@ impl Laplace {
         positive("magnitude", magnitude)?;
         positive("noise_multiplier", noise_multiplier)?;
         let root = (dimension as f64).sqrt().next_up();
-        let room = 51.0 - (magnitude / (zero_out * root * noise_multiplier)).log2().max(0.0);
+        let room = VALUE_BITS - (magnitude / (zero_out * root * noise_multiplier)).log2().max(0.0);
         let bits = f64::from(BITS).min(room.floor()).max(1.0) as u32;
         let bound = bound_for(bits, noise_multiplier)?;
-        let rounding = dimension as u64 + 1;
+        let rounding = rounding_l1(dimension) + 1;
         let unit = (zero_out * root / bound.saturating_sub(rounding + 1) as f64).next_up();
         let replaced = (replace_one * root / unit).ceil();
         if bits < 12 || bound <= 2 * rounding || !(replaced < 2f64.powi(61)) {
@@ -477,8 +493,8 @@ mod tests {
         }
         // Coordinates that are large against the noise: a coarser grid, so that a double still resolves it.
         let g = Gaussian::for_output(2e-9, 2e-9, 100.0, 50.0, 100).unwrap();
-        assert!(100.0 / g.grid.unit <= 2f64.powi(52) && g.noise_multiplier() >= 50.0);
+        assert!(100.0 / g.grid.unit <= 2f64.powi(47) && g.noise_multiplier() >= 50.0);
         assert!(Gaussian::for_output(1e-30, 1e-30, 1.0, 1.0, 100).is_err());
-        assert!(Gaussian::for_output(1e-9, 1e4, 1.0, 1.0, 1).is_err(), "a replace reach beyond 64 bits is refused, not wrapped");
+        assert!(Gaussian::for_output(1e-9, 1e6, 1.0, 1.0, 1).is_err(), "a replace reach beyond 64 bits is refused, not wrapped");
     }
 }

@@ -46,8 +46,16 @@ pub(crate) fn sample(data: &Dataset, chosen: Option<&[bool]>) -> Option<Dataset>
 }
 
 impl Preconditioner {
-    /// From curvatures at a point, each row counting `weight` times; none where there is nothing to gain.
-    pub(crate) fn at(data: &Dataset, loss: &Loss, weight: f64, ridge: f64, theta: &[f64]) -> Option<Preconditioner> {
+    /// From curvatures at a point, taken over scores `step` to either side, each row counting `weight` times; none where there is
+    /// nothing to gain. Wide steps are for the way: a loss may have corners in its slope, and rows next to one must not count as flat
+    /// or steep. Narrow ones are for the end, where the rows have chosen their sides.
+    pub(crate) fn at(
+        data: &Dataset,
+        loss: &Loss,
+        (weight, ridge): (f64, f64),
+        theta: &[f64],
+        step: f64,
+    ) -> Option<Preconditioner> {
         let (d, k) = (data.dimension, loss.outputs);
         let unit = cell_unit(data);
         let cells = match &data.rows {
@@ -61,7 +69,7 @@ impl Preconditioner {
             Rows::Dense(cells) => cells,
         };
         let n = data.labels.len();
-        if d > LARGEST || n < 4 * d {
+        if d > LARGEST || n == 0 {
             return None;
         }
         let (weights, wide) = (scaled_weights(data, theta), padded(d));
@@ -74,10 +82,9 @@ impl Preconditioner {
             loss.bounded_slopes(at, &data.labels, &mut out);
             out
         };
-        // Wide differences: a loss may have corners in its slope, and rows next to one must not count as flat or steep.
-        let step = 0.25;
+        // Single precision is enough for the way.
+        let exact = step < 0.1;
         let mut factors = Vec::with_capacity(k);
-        let mut tile = Vec::new();
         for o in 0..k {
             let shifted = |by: f64| {
                 let mut moved = at.clone();
@@ -85,27 +92,14 @@ impl Preconditioner {
                 slopes(&moved)
             };
             let (above, below) = (shifted(step), shifted(-step));
-            let mut matrix = vec![0f32; d * d];
-            for first in (0..n).step_by(512) {
-                let m = 512.min(n - first);
-                tile.clear();
-                for row in first..first + m {
-                    let i = row * k + o;
-                    let curvature = ((above[i] - below[i]) / (2.0 * step)).max(0.0);
-                    let root = (curvature.sqrt() * unit) as f32;
-                    tile.extend(cells[row * d..(row + 1) * d].iter().map(|x| root * f32::from(*x)));
-                }
-                let stride = d as isize;
-                // SAFETY: the tile holds m x d numbers, the matrix d x d, with the strides given.
-                unsafe {
-                    let tile = tile.as_ptr();
-                    matrixmultiply::sgemm(d, m, d, 1.0, tile, 1, stride, tile, stride, 1, 1.0, matrix.as_mut_ptr(), stride, 1);
-                }
-            }
-            let mut matrix: Vec<f64> = matrix.iter().map(|x| f64::from(*x) * weight).collect();
+            let curvature = |row: usize| ((above[row * k + o] - below[row * k + o]) / (2.0 * step)).max(0.0);
+            let mut matrix =
+                if exact { double_moments(cells, d, n, unit, &curvature) } else { moments(cells, d, n, unit, &curvature) };
+            matrix.iter_mut().for_each(|x| *x *= weight);
             let trace: f64 = (0..d).map(|j| matrix[j * d + j]).sum();
-            // Rounding of single precision must not make it indefinite.
-            (0..d).for_each(|j| matrix[j * d + j] += ridge + 1e-7 * trace);
+            // Rounding must not make it indefinite.
+            let least = if exact { 1e-15 } else { 1e-7 } * trace;
+            (0..d).for_each(|j| matrix[j * d + j] += ridge + least);
             factors.push(cholesky(matrix, d)?);
         }
         Some(Preconditioner::Matrix { d, factors })
@@ -134,6 +128,42 @@ impl Preconditioner {
             Preconditioner::Diagonal(h) => g.iter_mut().zip(h).for_each(|(g, h)| *g /= h),
         }
     }
+}
+
+/// Sum of curvature x x' in single precision.
+fn moments(cells: &[i16], d: usize, n: usize, unit: f64, curvature: &dyn Fn(usize) -> f64) -> Vec<f64> {
+    let mut matrix = vec![0f32; d * d];
+    let mut tile: Vec<f32> = Vec::new();
+    for first in (0..n).step_by(512) {
+        let m = 512.min(n - first);
+        tile.clear();
+        for row in first..first + m {
+            let root = (curvature(row).sqrt() * unit) as f32;
+            tile.extend(cells[row * d..(row + 1) * d].iter().map(|x| root * f32::from(*x)));
+        }
+        let (stride, from) = (d as isize, tile.as_ptr());
+        // SAFETY: the tile holds m x d numbers, the matrix d x d, with the strides given.
+        unsafe { matrixmultiply::sgemm(d, m, d, 1.0, from, 1, stride, from, stride, 1, 1.0, matrix.as_mut_ptr(), stride, 1) };
+    }
+    matrix.iter().map(|x| f64::from(*x)).collect()
+}
+
+/// The same in double precision.
+fn double_moments(cells: &[i16], d: usize, n: usize, unit: f64, curvature: &dyn Fn(usize) -> f64) -> Vec<f64> {
+    let mut matrix = vec![0f64; d * d];
+    let mut tile: Vec<f64> = Vec::new();
+    for first in (0..n).step_by(512) {
+        let m = 512.min(n - first);
+        tile.clear();
+        for row in first..first + m {
+            let root = curvature(row).sqrt() * unit;
+            tile.extend(cells[row * d..(row + 1) * d].iter().map(|x| root * f64::from(*x)));
+        }
+        let (stride, from) = (d as isize, tile.as_ptr());
+        // SAFETY: the tile holds m x d numbers, the matrix d x d, with the strides given.
+        unsafe { matrixmultiply::dgemm(d, m, d, 1.0, from, 1, stride, from, stride, 1, 1.0, matrix.as_mut_ptr(), stride, 1) };
+    }
+    matrix
 }
 
 /// Lower factor of a positive matrix, row after row; none if it is not positive.

@@ -4,7 +4,7 @@
 use super::batch::Batch;
 use super::data::{Dataset, Unit};
 use super::loss::Loss;
-use super::mechanism::{Exponential, Gaussian, GridKind, Mechanism, Scale};
+use super::mechanism::{Exponential, Gaussian, GridKind, Mechanism, Scale, rounding_l1, rounding_l2};
 use super::minimise::{Objective, Problem};
 use super::norm::{L1, L2, LInf, Norm};
 use super::record::Record;
@@ -33,6 +33,11 @@ impl LinearTerm {
     /// A length that the term exceeds with a probability below e^-800.
     fn longest(&self, loss: &Loss, row_norm: f64, dimension: usize) -> f64 {
         self.noise_multiplier * loss.lipschitz * row_norm * ((dimension as f64).sqrt() + 40.0)
+    }
+
+    /// One unit of the grid that the term lies on.
+    fn grid(&self, loss: &Loss, row_norm: f64) -> f64 {
+        self.noise_multiplier * loss.lipschitz * row_norm * 0.5f64.powi(LINEAR_BITS as i32)
     }
 
     /// The event that `minimize` will record for this loss, row norm, ridge and number of features.
@@ -279,10 +284,10 @@ impl<'d> Run<'d> {
         let dimension = self.data.dimension * problem.loss.outputs;
         let gradient_bound = problem.loss.lipschitz * self.data.row_norm * self.data.rows_per_unit as f64;
         let mut term = vec![0.0; dimension];
-        let mut linear_bound = 0.0;
+        let (mut linear_bound, mut linear_grid) = (0.0, 0.0);
         if let Some(l) = linear {
-            let deviation = l.noise_multiplier * problem.loss.lipschitz * self.data.row_norm;
-            let unit = deviation * 0.5f64.powi(LINEAR_BITS as i32);
+            let unit = l.grid(problem.loss, self.data.row_norm);
+            linear_grid = unit;
             if !unit.is_normal() || unit < 0.0 {
                 return Err(Error::domain("noise_multiplier", l.noise_multiplier, "give a positive number far from underflow"));
             }
@@ -294,8 +299,15 @@ impl<'d> Run<'d> {
             term.iter_mut().zip(&integers).for_each(|(t, z)| *t = *z as f64 * unit);
             linear_bound = l.longest(problem.loss, self.data.row_norm, dimension);
         }
-        let objective =
-            Objective { data: self.data, chosen: on.chosen.as_deref(), engine: self.engine, problem, linear: term, linear_bound };
+        let objective = Objective {
+            data: self.data,
+            chosen: on.chosen.as_deref(),
+            engine: self.engine,
+            problem,
+            linear: term,
+            linear_bound,
+            linear_grid,
+        };
         let value = objective.solve()?;
         // Two certified points are each within tolerance/ridge of the minimiser. With the linear term the minimiser itself is what
         // the objective perturbation released; without it one unit moves the minimiser by its gradient bound over the ridge.
@@ -326,8 +338,7 @@ impl<'d> Run<'d> {
             return Err(Error::Mismatch { what: "a whole vector needs noise of this run made by for_output of its length" });
         }
         let in_l1 = N::NAME == L1::NAME;
-        let root = super::norm::root_up(dimension as u128) as f64;
-        let rounding = if in_l1 { dimension as f64 } else { root };
+        let rounding = if in_l1 { rounding_l1(dimension) } else { rounding_l2(dimension) } as f64;
         let longer = if in_l1 { (dimension as f64).sqrt().next_up() } else { 1.0 };
         let fits = |distance: f64, reach: u64| (distance * longer / grid.unit).ceil() + rounding <= reach as f64;
         if !(fits(theorem.zero_out, grid.reach.zero_out) && fits(theorem.replace_one, grid.reach.replace_one)) {
@@ -390,7 +401,8 @@ impl ProblemSize {
     pub fn limits(&self, loss: &Loss, ridge: f64, linear: Option<LinearTerm>) -> (f64, f64) {
         let dimension = self.features * loss.outputs;
         let linear_bound = linear.map_or(0.0, |l| l.longest(loss, self.row_norm, dimension));
-        let limits = super::minimise::Limits { size: *self, loss, ridge, linear_bound };
+        let linear_grid = linear.map_or(0.0, |l| l.grid(loss, self.row_norm));
+        let limits = super::minimise::Limits { size: *self, loss, ridge, linear_bound, linear_grid };
         (4.0 * limits.floor(), limits.radius())
     }
 }

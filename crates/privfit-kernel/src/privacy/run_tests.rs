@@ -498,6 +498,7 @@ fn tolerance_below_the_rounding_floor_is_refused() {
         problem: problem(1e-9),
         linear: vec![0.0; 10],
         linear_bound: 0.0,
+        linear_grid: 0.0,
     };
     let blocks = (5000f64 / 256.0).ceil() * 0.5f64.powi(41) * 10f64.sqrt();
     assert!(
@@ -575,5 +576,54 @@ fn poisson_samples_follow_their_rate() {
         // Seven standard deviations: a false alarm in 1e-11 runs.
         assert!((size - mean).abs() < 7.0 * mean.sqrt() + 20.0, "{size} {mean}");
         assert_ne!(one.chosen, two.chosen);
+    }
+}
+
+/// The linear term lies on a grid, and the proof is about a continuous one: the rounding between them is part of the floor, so that
+/// certificate, tolerance and reach of the output noise all contain it.
+#[test]
+fn the_grid_of_the_linear_term_is_part_of_the_floor() {
+    let size = ProblemSize { slots: 1, rows_per_unit: 1, features: 1_000_000, row_norm: 1.0, sparse: true };
+    for noise_multiplier in [1.0, 1e6] {
+        let linear = LinearTerm { noise_multiplier };
+        let (tolerance, _) = size.limits(&LOGISTIC, 1e12, Some(linear));
+        let moved = 0.5 * 1e6f64.sqrt() * noise_multiplier * 0.5f64.powi(40);
+        assert!(tolerance >= 4.0 * moved, "{tolerance} {moved}");
+    }
+}
+
+/// Corners in the slope and next to no ridge: the minimiser is found all the same, for every data set alike.
+#[test]
+fn sharp_corners_are_solved() {
+    static SHARP: Loss = Loss {
+        name: "sharp",
+        values: |_, _, _, out| out.fill(0.0),
+        slopes_exact: |_, s, y, out| {
+            for ((o, s), y) in out.iter_mut().zip(s).zip(y) {
+                let y = f64::from(*y);
+                *o = -y * ((1.01 - s * y) / 0.02).clamp(0.0, 1.0);
+            }
+        },
+        smoothness: 50.0,
+        trace: 50.0,
+        at_zero: 1.01,
+        outputs: 1,
+        parameters: Vec::new(),
+        slopes: |_, _, _, out| out.fill(0.0),
+        labels: (-1.0, 1.0),
+        rank: 1,
+        lipschitz: 1.0,
+    };
+    for (rows, d) in [(100usize, 20usize), (300, 60), (12, 30)] {
+        for ridge in [1e-3, 1.0] {
+            let data = dataset(rows, d, false, None);
+            let size = ProblemSize { slots: rows, rows_per_unit: 1, features: d, row_norm: data.row_norm, sparse: false };
+            let tolerance = size.limits(&SHARP, ridge, None).0.max(1e-9);
+            let (engine, entropy) = (Threads::new(1), Entropy::simulated(1));
+            let planned = Event::gaussian(1.0);
+            let mut run = Run::begin(&data, &engine, &entropy, &planned).unwrap();
+            let batch = run.everyone().unwrap();
+            assert!(run.minimize(&batch, Problem { loss: &SHARP, ridge, tolerance }, None).is_ok());
+        }
     }
 }

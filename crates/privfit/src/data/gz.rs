@@ -1,4 +1,4 @@
-//! Compressed input, recognised by its first bytes rather than by the name of the file.
+//! Compressed input, recognised by its first bytes where those belong to a public header, otherwise by the name of the file.
 
 use crate::error::{Error, Result};
 use flate2::bufread::MultiGzDecoder;
@@ -21,6 +21,12 @@ pub fn maybe_gz(mut input: Box<dyn Read + Send>) -> Result<Box<dyn BufRead + Sen
         return Ok(Box::new(whole));
     }
     Ok(Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(whole))))
+}
+
+/// The input itself, or what it decompresses to, as the caller says.
+pub fn gz(input: Box<dyn Read + Send>, zipped: bool) -> Box<dyn BufRead + Send> {
+    let whole = BufReader::with_capacity(BUFFER, input);
+    if zipped { Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(whole))) } else { Box::new(whole) }
 }
 
 #[cfg(test)]

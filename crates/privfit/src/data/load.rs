@@ -1,7 +1,15 @@
 //! From files to records in the kernel: counts first (public), then reads every record once and encodes it as it comes.
 
 use super::encode::{Encoder, Row, is_sparse};
-use super::{Cell, Reader, Record, csv::Csv, gz::maybe_gz, idx::Idx, libsvm::Libsvm, npy::Npy, parquet::ParquetFile};
+use super::{
+    Cell, Reader, Record,
+    csv::Csv,
+    gz::{gz, maybe_gz},
+    idx::Idx,
+    libsvm::Libsvm,
+    npy::Npy,
+    parquet::ParquetFile,
+};
 use crate::error::{Error, Result};
 use crate::schema::{Features, Schema, UnitOfPrivacy};
 use privfit_kernel::privacy::{Dataset, DatasetBuilder, Entropy, RowShape};
@@ -19,7 +27,12 @@ pub struct Source {
 }
 
 fn open_file(path: &Path) -> Result<File> {
-    File::open(path).map_err(|e| Error::misuse(format!("cannot open {}: {e}; check the path", path.display())))
+    let file = File::open(path).map_err(|e| Error::misuse(format!("cannot open {}: {e}; check the path", path.display())))?;
+    // Files are read twice, to count and to train; a pipe would be empty the second time.
+    if !file.metadata().is_ok_and(|m| m.is_file()) {
+        return Err(Error::misuse(format!("{} is not a regular file: write the records to one", path.display())));
+    }
+    Ok(file)
 }
 
 /// Opens one file by the kind of the schema and its name.
@@ -39,7 +52,11 @@ pub fn open(path: &Path, schema: &Schema) -> Result<Box<dyn Reader>> {
     match &schema.features {
         Features::Table(_) if named(&[".parquet", ".pq"]) => Ok(Box::new(ParquetFile::open(file)?)),
         Features::Table(_) => Ok(Box::new(Csv::open(maybe_gz(Box::new(file))?)?)),
-        Features::Sparse { dimension, .. } => Ok(Box::new(Libsvm::open(maybe_gz(Box::new(file))?, *dimension)?)),
+        Features::Sparse { dimension, .. } => {
+            // By its name: the first bytes of such a file are those of a record, and a record must not decide how others are read.
+            let zipped = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz"));
+            Ok(Box::new(Libsvm::open(gz(Box::new(file), zipped), *dimension)?))
+        }
         _ => Err(Error::misuse(format!(
             "{}: rows of numbers are read from NumPy files (.npy); give one, or describe columns in the schema",
             path.display()
@@ -94,12 +111,14 @@ fn check_labels(source: &Source, schema: &Schema) -> Result<()> {
 }
 
 /// Reads and encodes everything. After the first record nothing but the host can fail.
-pub fn load(source: &Source, schema: &Schema, entropy: &Entropy, rows: u64) -> Result<Dataset> {
+///
+/// `rows` is the number of records where it is public and known; where it is not, nothing is compared with it.
+pub fn load(source: &Source, schema: &Schema, entropy: &Entropy, rows: Option<u64>) -> Result<Dataset> {
     check_labels(source, schema)?;
     let rows_per_unit = rows_per_unit(schema);
     let shape = RowShape { dimension: schema.dimension(), row_norm: 1.0, sparse: is_sparse(schema), rows_per_unit };
     let mut builder = DatasetBuilder::new(entropy, shape)?;
-    if rows_per_unit.is_none() {
+    if let (None, Some(rows)) = (rows_per_unit, rows) {
         builder.reserve(rows.min(1 << 34) as usize, 0);
     }
     let mut loader = Loader { builder, units: Units::default() };
@@ -109,10 +128,12 @@ pub fn load(source: &Source, schema: &Schema, entropy: &Entropy, rows: u64) -> R
         let encoder = Encoder::new(schema, reader.columns(), true)?;
         if i == 0 {
             let all = read_labels(source, schema, &encoder)?;
-            if all.as_ref().is_some_and(|l| l.len() as u64 != rows) {
+            if let (Some(rows), Some(all)) = (rows, &all)
+                && all.len() as u64 != rows
+            {
                 return Err(Error::misuse(format!(
                     "there are {rows} records and {} labels: give files that belong together",
-                    all.map_or(0, |l| l.len())
+                    all.len()
                 )));
             }
             labels = all.map(|l| l.into_iter());

@@ -14,8 +14,8 @@ pub fn choose(problem: &Problem) -> &'static str {
     match problem.task {
         _ if pure => "output",
         Task::Number if problem.loss.name == "squared" && problem.features <= MOMENTS => "statistics",
-        Task::Classes(2) if smooth && !grouped => "objective",
-        Task::Number if smooth && !grouped => "objective",
+        Task::Classes(2) if smooth && !grouped && problem.rows_known => "objective",
+        Task::Number if smooth && !grouped && problem.rows_known => "objective",
         _ => "noisy-gd",
     }
 }
@@ -27,6 +27,7 @@ pub fn reason(problem: &Problem) -> &'static str {
         "statistics" => "a number is predicted from few features, whose second moments say most about it",
         "objective" => "one score and a smooth loss: the whole budget goes into one exact minimisation",
         _ if problem.rows_per_unit > 1 => "a unit has several rows, which are clipped together",
+        _ if !problem.rows_known => "the true number of rows is private or not counted, and gradients do not need it",
         _ if problem.loss.name == "hinge" => "the loss has a corner, so it takes gradients",
         _ => "several classes at once: descent averages the noise of many scores",
     }

@@ -20,6 +20,9 @@ use std::collections::BTreeMap;
 pub struct Problem {
     /// Rows, or units where there is a unit column.
     pub rows: u64,
+    /// Whether `rows` is the true number: counted or compared with the files. Not under add-remove, where it is private, and not with
+    /// a unit column, where units are not counted.
+    pub rows_known: bool,
     /// Most rows of one unit.
     pub rows_per_unit: usize,
     /// Encoded features, the constant one included.
@@ -95,7 +98,8 @@ impl Problem {
             Task::Number => 0,
         };
         let number = match self.loss.number {
-            Some((key, default)) => self.settings.within(key, default, 1e-6, if key == "slope_clip" { 1.0 } else { 1e6 })?,
+            // Corners sharper than a hundredth would only cost the solver time.
+            Some((key, default)) => self.settings.within(key, default, 0.01, if key == "slope_clip" { 1.0 } else { 100.0 })?,
             None => 0.0,
         };
         Ok(loss::build(self.loss, number, classes, positive, &self.weights))
@@ -135,6 +139,23 @@ impl Problem {
     pub fn single_noise(&self) -> Result<f64> {
         let event = |nm: f64| Event::Gaussian { noise_multiplier: nm, replace_factor: 2.0 };
         Ok(privfit_kernel::account::calibrate(self.target, event, self.adjacency)?.upper)
+    }
+
+    /// The solver's certificate rests on the true number of rows; an estimate would make its outcome depend on the private one.
+    pub fn needs_rows(&self, method: &str) -> Result<()> {
+        if self.rows_known {
+            return Ok(());
+        }
+        Err(Error::misuse(format!(
+            "{method} rests on the true number of rows, which is private under add-remove and not counted with a unit column: use \
+             --method noisy-gd{}, or zero-out with unit = \"row\"",
+            if self.task == Task::Number { " or statistics" } else { "" }
+        )))
+    }
+
+    /// Rows in all, at the most.
+    pub fn all_rows(&self) -> f64 {
+        (self.rows as f64 * self.rows_per_unit as f64).max(1.0)
     }
 
     /// Approximate privacy is asked for; pure privacy is refused with the fix.

@@ -16,7 +16,7 @@
 
 use super::{Method, Plan, Problem, show};
 use crate::constraint::Constraint;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use privfit_kernel::account::{Event, calibrate};
 use privfit_kernel::privacy::{Gaussian, Loss, Rate, Run, planned_step};
 
@@ -61,7 +61,7 @@ pub(super) fn plan(problem: &Problem, sampling: Option<f64>) -> Result<Box<dyn P
     let mut losses = super::head_losses(problem)?;
     let heads = losses.len() as u64;
     let several = losses[0].outputs > 1;
-    let n = (problem.rows * problem.rows_per_unit as u64).max(1) as f64;
+    let n = problem.all_rows();
     // Softmax slopes are cut where those of two classes would be: at sqrt(1/2), half of their bound.
     let bound = losses[0].lipschitz;
     let clip = settings.within("clip", if several { 0.5 * bound } else { bound }, 1e-6, 1e6)?.min(bound);
@@ -83,6 +83,12 @@ pub(super) fn plan(problem: &Problem, sampling: Option<f64>) -> Result<Box<dyn P
     let fraction = sampling.unwrap_or(1.0);
     let rate = settings.within("rate", (n / (250.0 * problem.single_noise()?)).min(32.0), 1e-9, 1e9)?;
     let divide = n * fraction;
+    let ridge = settings.within("ridge", 0.0, 0.0, 1e12)?;
+    if rate * ridge / divide > 1.0 {
+        return Err(Error::misuse(format!(
+            "rate {rate} times ridge {ridge} over {divide} rows is above 1 and diverges: give less of them"
+        )));
+    }
     Ok(Box::new(Descent {
         losses,
         mechanism,
@@ -90,7 +96,7 @@ pub(super) fn plan(problem: &Problem, sampling: Option<f64>) -> Result<Box<dyn P
         steps,
         rate,
         momentum,
-        ridge: settings.within("ridge", 0.0, 0.0, 1e12)?,
+        ridge,
         divide,
         event,
         constraint: problem.constraint,

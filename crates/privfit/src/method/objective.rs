@@ -15,7 +15,7 @@
 //! r = n / (sigma sqrt d), found on generated data. The determinant may take at most a quarter of epsilon. Slopes cut at 1/2
 //! (logistic loss) halve sigma.
 //!
-//! *Needs.* A smooth loss, one row to a unit, delta > 0. Time: some ten passes over the data.
+//! *Needs.* A smooth loss, one row to a unit, the true number of rows (so not add-remove), delta > 0. Time: some ten passes over the data.
 //!
 //! *Reference.* Approximate minima perturbation (AMP) of Iyengar, Near, Song, Thakkar, Thakurta, Wang 2019, after Chaudhuri,
 //! Monteleoni, Sarwate 2011 and Kifer, Smith, Thakurta 2012; curve after Redberg, Koskela, Wang 2023.
@@ -30,7 +30,7 @@ pub const METHOD: Method = Method {
     name: "objective",
     alias: "AMP",
     needs: "smooth loss, one row to a unit, delta > 0",
-    guarantee: "(epsilon, delta), all adjacencies",
+    guarantee: "(epsilon, delta), zero-out and replace-one",
     source: "Iyengar et al. 2019, repaired; curve after Redberg et al. 2023",
     settings: &[("ridge", "strength of the ridge, in sum form"), ("radius", "expected length of the weights (sets the ridge)")],
     plan,
@@ -53,6 +53,7 @@ const OUTPUT_SHARE: f64 = 1.0 / 30.0;
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     problem.needs_delta("objective")?;
+    problem.needs_rows("objective")?;
     needs_smooth(problem, "objective")?;
     if problem.rows_per_unit > 1 {
         return Err(Error::misuse(
@@ -64,7 +65,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let loss = &losses[0];
     let dimension = problem.features * loss.outputs;
     let size = problem.size();
-    let (n, d) = (problem.rows as f64, problem.features as f64);
+    let (n, d) = (problem.rows.max(1) as f64, problem.features as f64);
     let epsilon = problem.target.epsilon;
     let rank = f64::from(loss.rank);
     // The determinant takes at most a quarter of epsilon, over all heads.
@@ -83,7 +84,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         let (least, radius) = size.limits(loss, ridge, Some(linear));
         let output_multiplier = nm / OUTPUT_SHARE;
         // Output noise that costs half a nat of the log-likelihood of all records: n/8 times its square.
-        let wanted = 2.0 / n.max(1.0).sqrt() * ridge / (2.0 * output_multiplier);
+        let wanted = 2.0 / n.sqrt() * ridge / (2.0 * output_multiplier);
         let tolerance = wanted.max(least * 1.01);
         let apart = 2.0 * tolerance / ridge * (1.0 + 1e-9);
         let output = Gaussian::for_output(apart, apart, radius, output_multiplier, dimension)?;

@@ -5,13 +5,13 @@
 //!
 //! *Privacy.* The ridge makes the objective strongly convex, so a change of the gradient by L (zero-out, k L for k rows to a unit)
 //! moves the minimiser by at most L / ridge; replace-one twice that; the solver adds 2 tau / ridge. The bound holds for every number
-//! of rows. Pure privacy: the L1 distance is at most sqrt(d) times the L2 distance, and discrete Laplace noise covers it; published
+//! of rows; the solver's certificate rests on the true one. Pure privacy: the L1 distance is at most sqrt(d) times the L2 distance, and discrete Laplace noise covers it; published
 //! forms use a spherical gamma law, for which there is no exact sampler.
 //!
 //! *Accuracy.* Noise of deviation s/ridge on the weights costs about (n/8) (s/ridge)^2, shrinkage (ridge/2) |theta|^2; with weights of
 //! length 10 the sum is least at ridge = (n s^2 / 200)^(1/3). `objective` is more accurate; this one is the simplest proof, and pure.
 //!
-//! *Needs.* A smooth loss. Time: some ten passes over the data.
+//! *Needs.* A smooth loss, the true number of rows (so not add-remove). Time: some ten passes over the data.
 //!
 //! *Reference.* Chaudhuri, Monteleoni, Sarwate 2011; published constants of later versions are up to n times too large or rest on
 //! exact minimisers, see `docs/methods.md`.
@@ -26,7 +26,7 @@ pub const METHOD: Method = Method {
     name: "output",
     alias: "output-perturbation, CMS11",
     needs: "smooth loss",
-    guarantee: "pure (delta = 0) or (epsilon, delta), all adjacencies",
+    guarantee: "pure (delta = 0) or (epsilon, delta), zero-out and replace-one",
     source: "Chaudhuri, Monteleoni, Sarwate 2011, with a certified solver",
     settings: &[("ridge", "strength of the ridge, in sum form")],
     plan,
@@ -52,6 +52,7 @@ struct Output {
 }
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
+    problem.needs_rows("output")?;
     needs_smooth(problem, "output")?;
     let losses = head_losses(problem)?;
     let heads = losses.len() as u64;

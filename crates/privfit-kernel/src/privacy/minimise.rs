@@ -173,9 +173,13 @@ impl Objective<'_> {
         // First on some of the rows, which costs little; then few passes over all of them are left.
         let zero = vec![0.0; self.dimension()];
         let (start, matrix) = match sample(self.data, self.chosen) {
+            // The diagonal of sparse rows does not depend on the point.
+            None if matches!(self.data.rows, Rows::Sparse { .. }) => {
+                (zero.clone(), Preconditioner::at(self.data, self.problem.loss, (1.0, self.problem.ridge), &zero, WIDE))
+            }
             None => {
                 let at = |theta: &[f64]| Preconditioner::at(self.data, self.problem.loss, (1.0, self.problem.ridge), theta, WIDE);
-                let Path { theta, .. } = self.walk(zero.clone(), at(&zero), radius, 3, &certified)?;
+                let Path { theta, .. } = self.walk(zero.clone(), at(&zero), radius, (3, 0.9), &certified)?;
                 let matrix = at(&theta);
                 (theta, matrix)
             }
@@ -193,13 +197,13 @@ impl Objective<'_> {
                 let at = |theta: &[f64]| Preconditioner::at(&some, self.problem.loss, (1.0, small.problem.ridge), theta, WIDE);
                 let first = norm(&small.gradient(&zero)?);
                 let near = |part: f64| move |_: &[f64], g: &[f64]| norm(g) <= part * first;
-                let path = small.walk(zero.clone(), at(&zero), radius, 20, &near(1e-2))?;
-                let path = small.walk(path.theta.clone(), at(&path.theta), radius, 40, &near(1e-4))?;
+                let path = small.walk(zero.clone(), at(&zero), radius, (20, 0.9), &near(1e-2))?;
+                let path = small.walk(path.theta.clone(), at(&path.theta), radius, (40, 0.9), &near(1e-4))?;
                 // The same curvature, for all rows.
                 (path.theta, path.matrix.map(|m| m.times(weight)))
             }
         };
-        let mut path = self.walk(start, matrix, radius, 200, &certified)?;
+        let mut path = self.walk(start, matrix, radius, (200, 0.9), &certified)?;
         // Losses with sharp corners: the curvature at the point itself, again and again, narrower and narrower.
         for round in 0..200 {
             if path.arrived {
@@ -207,7 +211,7 @@ impl Objective<'_> {
             }
             let step = (WIDE * 0.25f64.powi(1 + round % 12)).max(1e-9);
             let matrix = Preconditioner::at(self.data, self.problem.loss, (1.0, self.problem.ridge), &path.theta, step);
-            path = self.walk(path.theta, matrix, radius, 3, &certified)?;
+            path = self.walk(path.theta, matrix, radius, (3, 0.3), &certified)?;
         }
         if path.arrived {
             return Ok(path.theta);
@@ -215,17 +219,16 @@ impl Objective<'_> {
         self.descend(path.theta, path.gradient, certified)
     }
 
-    /// Limited-memory quasi-Newton with a search on the slope along the line: the function is convex, so the slope is monotone.
+    /// Limited-memory quasi-Newton with a search on the slope along the line: the function is convex, so the slope is monotone. A
+    /// search ends where the slope is `enough` of what it was.
     fn walk(
         &self,
         mut theta: Vec<f64>,
         mut matrix: Option<Preconditioner>,
         radius: f64,
-        steps: usize,
+        (steps, enough): (usize, f64),
         arrived: &dyn Fn(&[f64], &[f64]) -> bool,
     ) -> Result<Path> {
-        // Short walks are Newton steps on corners: there the search is a careful one.
-        let enough = if steps <= 3 { 0.3 } else { 0.9 };
         let mut gradient = self.gradient(&theta)?;
         let mut pairs: Vec<(Vec<f64>, Vec<f64>, f64)> = Vec::new();
         for _ in 0..steps {

@@ -55,7 +55,6 @@ pub struct DatasetBuilder {
     scratch: Vec<f64>,
     pairs: Vec<(u32, f64)>,
     quantised: Vec<i64>,
-    cells: Vec<i16>,
 }
 
 impl DatasetBuilder {
@@ -85,15 +84,7 @@ impl DatasetBuilder {
             rows_per_unit: shape.rows_per_unit.unwrap_or(1),
             id: DATASETS.fetch_add(1, Ordering::Relaxed),
         };
-        Ok(DatasetBuilder {
-            shape,
-            data,
-            in_unit: 0,
-            scratch: Vec::new(),
-            pairs: Vec::new(),
-            quantised: Vec::new(),
-            cells: Vec::new(),
-        })
+        Ok(DatasetBuilder { shape, data, in_unit: 0, scratch: Vec::new(), pairs: Vec::new(), quantised: Vec::new() })
     }
 
     /// Adds a row to the current unit. Features beyond the dimension are left out, missing ones are 0. A row outside of the ball is
@@ -121,6 +112,12 @@ impl DatasetBuilder {
         if !self.room_for(label) {
             return;
         }
+        if let Rows::Sparse { start, index, value } = &mut self.data.rows
+            && super::quantise_row::append_sparse(features, self.shape.dimension, self.shape.row_norm, index, value)
+        {
+            start.push(index.len());
+            return;
+        }
         self.pairs.clear();
         self.pairs.extend(features.iter().filter(|f| (f.0 as usize) < self.shape.dimension));
         if !self.pairs.is_sorted_by(|a, b| a.0 < b.0) {
@@ -134,17 +131,13 @@ impl DatasetBuilder {
             self.quantise();
             return self.keep_dense();
         }
-        if !super::quantise_row::sparse(&self.pairs, self.shape.row_norm, &mut self.cells) {
-            self.scratch.extend(self.pairs.iter().map(|f| f.1));
-            self.quantise();
-            self.cells.clear();
-            self.cells.extend(self.quantised.iter().map(|z| *z as i16));
-        }
+        self.scratch.extend(self.pairs.iter().map(|f| f.1));
+        self.quantise();
         if let Rows::Sparse { start, index, value } = &mut self.data.rows {
-            for (f, z) in self.pairs.iter().zip(&self.cells) {
+            for (f, z) in self.pairs.iter().zip(&self.quantised) {
                 if *z != 0 {
                     index.push(f.0);
-                    value.push(*z);
+                    value.push(*z as i16);
                 }
             }
             start.push(index.len());

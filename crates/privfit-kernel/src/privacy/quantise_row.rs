@@ -13,19 +13,45 @@ pub(crate) fn append(features: &[f64], row_norm: f64, cells: &mut Vec<i16>) -> b
     plain(features, row_norm, cells)
 }
 
-/// The same for the non-zero cells of a sparse row: fills `out`, or says that the row is not an ordinary one.
-pub(crate) fn sparse(pairs: &[(u32, f64)], row_norm: f64, out: &mut Vec<i16>) -> bool {
-    let square: f64 = pairs.iter().map(|p| p.1 * p.1).sum();
-    if !(square < 1e300) {
+/// The same for the non-zero cells of a sparse row with ascending indices; appends to both lists or to none.
+pub(crate) fn append_sparse(
+    pairs: &[(u32, f64)],
+    dimension: usize,
+    row_norm: f64,
+    index: &mut Vec<u32>,
+    value: &mut Vec<i16>,
+) -> bool {
+    let mut square = 0.0;
+    let mut next = 0u64;
+    let mut ordered = true;
+    for (j, x) in pairs {
+        ordered &= u64::from(*j) >= next;
+        next = u64::from(*j) + 1;
+        square += x * x;
+    }
+    if !(ordered && next <= dimension as u64 && square < 1e300) {
         return false;
     }
     let size = square.sqrt();
     let factor = ROW_LIMIT as f64 / if size > row_norm { size } else { row_norm };
-    out.clear();
-    // A cast truncates toward zero and saturates; a saturated value fails the check.
-    out.extend(pairs.iter().map(|p| (p.1 * factor) as i16));
-    let square: i64 = out.iter().map(|z| i64::from(*z) * i64::from(*z)).sum();
-    square <= (ROW_LIMIT * ROW_LIMIT) as i64
+    let first = index.len();
+    let mut square = 0i64;
+    for (j, x) in pairs {
+        // A cast truncates toward zero and saturates; a saturated value fails the check.
+        let z = (x * factor) as i16;
+        if z != 0 {
+            index.push(*j);
+            value.push(z);
+            square += i64::from(z) * i64::from(z);
+        }
+    }
+    // The check is on what was stored.
+    if square > (ROW_LIMIT * ROW_LIMIT) as i64 {
+        index.truncate(first);
+        value.truncate(first);
+        return false;
+    }
+    true
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -100,10 +126,20 @@ mod tests {
                 assert!((x * shrink - *z as f64 * 1.5 / ROW_LIMIT as f64).abs() < 1.001 * 1.5 / ROW_LIMIT as f64);
             }
         }
-        let mut out = Vec::new();
-        assert!(sparse(&[(3, 0.6), (9, -0.8)], 1.0, &mut out) && (out[0] - 19660).abs() <= 1 && (out[1] + 26213).abs() <= 1);
-        assert!(sparse(&[(3, 6e9), (9, -8e9)], 1.0, &mut out) && (out[0] - 19660).abs() <= 1);
-        assert!(!sparse(&[(3, f64::NAN)], 1.0, &mut out) && !sparse(&[(3, 1e200)], 1.0, &mut out));
+        let (mut index, mut value) = (vec![1u32], vec![5i16]);
+        let mut sparse = |pairs: &[(u32, f64)]| append_sparse(pairs, 10, 1.0, &mut index, &mut value);
+        assert!(sparse(&[(3, 0.6), (7, 0.0), (9, -0.8)]) && sparse(&[(3, 6e9), (9, -8e9)]) && sparse(&[]));
+        for bad in [&[(3, f64::NAN)][..], &[(3, 1e200)], &[(9, 0.1), (3, 0.1)], &[(3, 0.1), (3, 0.1)], &[(10, 0.1)]] {
+            assert!(!sparse(bad), "{bad:?}");
+        }
+        assert_eq!(index, [1, 3, 9, 3, 9]);
+        assert!(
+            value.len() == 5
+                && value[1..]
+                    .iter()
+                    .zip([19660, -26213, 19660, -26213])
+                    .all(|(a, b): (&i16, i32)| (i32::from(*a) - b).abs() <= 1)
+        );
         for bad in [f64::NAN, f64::INFINITY, -f64::INFINITY, 1e200] {
             let mut cells = Vec::new();
             assert!(!append(&[0.1, bad, 0.2], 1.0, &mut cells) && cells.is_empty());

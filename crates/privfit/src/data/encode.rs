@@ -172,14 +172,14 @@ impl Encoder {
         })
     }
 
-    /// Whether a row of numbers is its own encoding: the kernel scales it into the unit ball, and that is all.
+    /// Whether rows of numbers are their own encoding: the kernel scales them into the unit ball, and that is all.
     pub fn as_is(&self) -> bool {
-        !self.intercept
-            && !self.sphere
-            && !self.sparse
-            && self.divide == 1.0
-            && self.longest_square == 1.0
-            && self.columns.is_empty()
+        !self.intercept && !self.sphere && self.divide == 1.0 && self.longest_square == 1.0 && self.columns.is_empty()
+    }
+
+    /// Whether rows are index-value pairs.
+    pub fn sparse(&self) -> bool {
+        self.sparse
     }
 
     /// Which column holds the unit of privacy.

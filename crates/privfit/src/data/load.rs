@@ -172,12 +172,16 @@ impl Loader {
         encoder: &Encoder,
         labels: &mut Option<std::vec::IntoIter<(f32, f64)>>,
     ) -> Result<()> {
-        let unit_column = encoder.unit_column();
+        let (unit_column, as_is, sparse) = (encoder.unit_column(), encoder.as_is(), encoder.sparse());
         let mut row = Row::default();
         reader.read(&mut |record| {
             let label = labels.as_mut().map(|l| l.next().map_or(super::encode::UNKNOWN, |l| l.0));
-            if let (Some(label), Record::Dense(values), true) = (label, record, encoder.as_is()) {
-                return self.builder.row(values, label);
+            match (label, record) {
+                (Some(label), Record::Dense(values)) if as_is && !sparse => return self.builder.row(values, label),
+                (None, Record::Sparse(text, pairs)) if as_is && sparse => {
+                    return self.builder.sparse_row(pairs, encoder.label(text).0);
+                }
+                _ => {}
             }
             encoder.encode(record, None, &mut row);
             row.label = label.unwrap_or(row.label);

@@ -48,8 +48,8 @@ struct Objective {
     deviation: f64,
 }
 
-/// Output noise costs this part of the noise of the linear term, in Gaussian units: a two-thousandth of the noise.
-const OUTPUT_SHARE: f64 = 1.0 / 30.0;
+/// Output noise has this part of the loss of the linear term, in Gaussian units: it costs one 800th more noise.
+const OUTPUT_SHARE: f64 = 1.0 / 20.0;
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     problem.needs_delta("objective")?;
@@ -83,8 +83,8 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         let (linear, ridge) = (LinearTerm { noise_multiplier: nm }, ridge_of(nm));
         let (least, radius) = size.limits(loss, ridge, Some(linear));
         let output_multiplier = nm / OUTPUT_SHARE;
-        // Output noise that costs half a nat of the log-likelihood of all records: n/8 times its square.
-        let wanted = 2.0 / n.sqrt() * ridge / (2.0 * output_multiplier);
+        // Output noise that costs two nats of the log-likelihood of all records together: n/8 times its square.
+        let wanted = 4.0 / n.sqrt() * ridge / (2.0 * output_multiplier);
         let tolerance = wanted.max(least * 1.01);
         let apart = 2.0 * tolerance / ridge * (1.0 + 1e-9);
         let output = Gaussian::for_output(apart, apart, radius, output_multiplier, dimension)?;

@@ -119,7 +119,8 @@ fn no_method_leaks_more_than_it_claims() {
     let number = "bounds = [-1.0, 1.0]";
     let pairs = ("1,1,yes", "0,0,no");
     // Method, target, settings, and the part of epsilon that must be visible.
-    let cases: [(&str, &str, &[(&str, f64)], f64); 6] = [
+    type Case = (&'static str, &'static str, &'static [(&'static str, f64)], f64);
+    let cases: [Case; 6] = [
         ("noisy-gd", classes, &[("steps", 1.0), ("momentum", 0.0), ("rate", 1.0)], 0.1),
         ("noisy-gd", classes, &[("steps", 10.0)], 0.05),
         ("noisy-sgd", classes, &[("steps", 5.0), ("sampling_rate", 0.5)], 0.0),

@@ -113,7 +113,7 @@ mod tests {
         let mut rng = NoiseRng::from_key([4; 32]);
         for case in 0..20_000 {
             let d = 1 + case % 37;
-            let size = 10f64.powi((case % 7) as i32 - 3);
+            let size = 10f64.powi(case % 7 - 3);
             let row: Vec<f64> = (0..d).map(|_| (rng.word() as f64 / 2f64.powi(63) - 1.0) * size).collect();
             let mut cells = vec![7i16; 3];
             if !append(&row, 1.5, &mut cells) {

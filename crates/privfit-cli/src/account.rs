@@ -152,7 +152,7 @@ impl Account {
             "pure" => {
                 let one = need("epsilon", self.epsilon)?;
                 epsilon = None;
-                Kind::Fixed(privfit::account::Event::Pure { epsilon: one })
+                Kind::Fixed(privfit::account::Event::pure(one))
             }
             "zcdp" => Kind::Fixed(privfit::account::Event::ZeroConcentrated { rho: need("rho", self.rho)? }),
             other => return Err(Misuse(format!("the mechanism {other:?} is unknown: use gaussian, laplace, pure or zcdp"))),

@@ -98,6 +98,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
                 settings: Settings::default(),
                 constraint: Constraint::None,
                 allow_large_delta: false,
+                compare: false,
             };
             let (wall, processor) = (Instant::now(), processor_time());
             let entropy = Entropy::system().map_err(privfit::Error::from)?;

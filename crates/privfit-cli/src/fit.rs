@@ -2,7 +2,7 @@
 
 use crate::{Failure, Format, print_line, quiet};
 use clap::Args;
-use privfit::account::Adjacency;
+use privfit::account::{Adjacency, Event};
 use privfit::constraint::Constraint;
 use privfit::data::load::Source;
 use privfit::fit::{Job, Prepared, prepare, public_rows};
@@ -74,6 +74,9 @@ pub(crate) struct Fit {
     /// Accept a delta of 1/rows or more
     #[arg(long)]
     allow_large_delta: bool,
+    /// Run a published form for comparison, and show what it truly guarantees
+    #[arg(long)]
+    compare: bool,
     /// How results are printed
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -81,7 +84,7 @@ pub(crate) struct Fit {
 
 /// Keys of a job file.
 const KEYS: &str = "data, labels, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out, threads, \
-                    allow_large_delta, set";
+                    allow_large_delta, compare, set";
 
 impl Fit {
     pub(crate) fn run(mut self) -> Result<(), Failure> {
@@ -109,6 +112,7 @@ impl Fit {
             settings,
             constraint: self.constraint.as_deref().map_or(Ok(Constraint::None), Constraint::parse)?,
             allow_large_delta: self.allow_large_delta,
+            compare: self.compare,
         };
         if self.dry_run {
             let (rows, counted) = public_rows(&job, None)?;
@@ -182,6 +186,7 @@ impl Fit {
                 "allow_large_delta" => {
                     self.allow_large_delta |= value.as_bool().ok_or_else(|| wrong(&key, "give true or false"))?;
                 }
+                "compare" => self.compare |= value.as_bool().ok_or_else(|| wrong(&key, "give true or false"))?,
                 "set" => {
                     let table = value.as_table().ok_or_else(|| wrong(&key, "give a table of numbers"))?;
                     for (name, value) in table {
@@ -233,6 +238,9 @@ impl Fit {
         for (key, value) in prepared.plan.describe() {
             print_line(&format!("plan      {key}: {value}"));
         }
+        if prepared.method.published {
+            print_line(&format!("claimed   epsilon {} at delta {delta:e}", job.epsilon));
+        }
         print_line(&format!("cost      {}", guarantee_line(zero, replace, delta)));
         print_line(&format!("forecast  {}: about {}", forecast.what, forecast.text()));
         print_line("no data were opened; leave out --dry-run to train");
@@ -250,8 +258,13 @@ impl Fit {
             print_line(&json.to_string());
             return Ok(());
         }
+        if self.compare {
+            print_line(&format!("asked for  epsilon {} at delta {:e}, {}", g.epsilon, g.delta, g.adjacency.name()));
+        }
         if g.simulated {
             print_line("guarantee  none: the noise came from a seed (epsilon is infinite)");
+        } else if let Event::NotPrivate { why } = &g.event {
+            print_line(&format!("guarantee  none: {why} (epsilon is infinite)"));
         } else {
             print_line(&format!("guarantee  {}", guarantee_line(g.zero_out, g.replace_one, g.delta)));
         }

@@ -2,6 +2,7 @@
 
 use crate::{Failure, Format, print_line};
 use clap::Args;
+use privfit::method::Method;
 use privfit::{loss, method};
 
 #[derive(Args)]
@@ -16,12 +17,11 @@ pub(crate) struct Methods {
 impl Methods {
     pub(crate) fn run(self) -> Result<(), Failure> {
         if self.format == Format::Json {
-            let methods: Vec<serde_json::Value> = method::ALL
-                .iter()
+            let methods: Vec<serde_json::Value> = everything()
                 .map(|m| {
                     let settings: Vec<_> = m.settings.iter().map(|s| serde_json::json!({"name": s.0, "what": s.1})).collect();
                     serde_json::json!({"name": m.name, "alias": m.alias, "needs": m.needs, "guarantee": m.guarantee,
-                        "source": m.source, "status": "private", "settings": settings})
+                        "source": m.source, "status": status(m), "settings": settings})
                 })
                 .collect();
             let losses: Vec<serde_json::Value> = loss::ALL
@@ -31,12 +31,12 @@ impl Methods {
             print_line(&serde_json::json!({"methods": methods, "losses": losses}).to_string());
             return Ok(());
         }
-        for m in method::ALL {
+        for m in everything() {
             print_line(&format!("{} (also {})", m.name, m.alias));
             print_line(&format!("  needs      {}", m.needs));
             print_line(&format!("  guarantee  {}", m.guarantee));
             print_line(&format!("  source     {}", m.source));
-            print_line("  status     private");
+            print_line(&format!("  status     {}", status(m)));
             for (name, what) in m.settings {
                 print_line(&format!("  --set {name}=...  {what}"));
             }
@@ -48,4 +48,13 @@ impl Methods {
         }
         Ok(())
     }
+}
+
+/// Ours first, then published forms.
+fn everything() -> impl Iterator<Item = &'static Method> {
+    method::ALL.iter().chain(method::published::ALL)
+}
+
+fn status(method: &Method) -> &'static str {
+    if method.published { "published form, for comparison only (--compare)" } else { "private" }
 }

@@ -9,7 +9,7 @@ use crate::loss::{self, Task};
 use crate::method::{self, Method, Plan, Problem, Settings, auto};
 use crate::model::Model;
 use crate::schema::{Schema, UnitOfPrivacy};
-use privfit_kernel::account::{Adjacency, Event, Target};
+use privfit_kernel::account::{Adjacency, Target};
 use privfit_kernel::engine::Threads;
 use privfit_kernel::privacy::{Dataset, Entropy, Run};
 
@@ -36,6 +36,8 @@ pub struct Job {
     pub constraint: Constraint,
     /// A delta of 1/n or more is meant.
     pub allow_large_delta: bool,
+    /// A published form is to be run for comparison, whatever it truly guarantees.
+    pub compare: bool,
 }
 
 /// A job with its plan, before data are opened.
@@ -101,7 +103,15 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
     if !(job.epsilon > 0.0 && job.epsilon.is_finite()) {
         return Err(Error::misuse(format!("epsilon is {}: give a positive number", job.epsilon)));
     }
-    let pure = method::find(&job.method).is_some_and(|m| m.name == "output");
+    let named = method::find(&job.method);
+    if let Some(published) = named.filter(|m| m.published && !job.compare) {
+        return Err(Error::misuse(format!(
+            "{} is a published form and may not guarantee what it is asked for: use its repaired form (`privfit methods`), or add \
+             --compare to run it and see what it truly guarantees",
+            published.name
+        )));
+    }
+    let pure = named.is_some_and(|m| ["output", "objective-pure"].contains(&m.name));
     let delta = match job.delta {
         Some(delta) => delta,
         None if pure => 0.0,
@@ -184,7 +194,7 @@ impl Prepared {
         let weights = self.plan.run(&mut run, tick)?;
         let released = run.close(weights)?;
         let event = released.event().clone();
-        let simulated = matches!(event, Event::NotPrivate { .. });
+        let simulated = entropy.is_simulated();
         // Numbers that overflowed are released ones; a model file holds finite ones.
         let weights: Vec<f64> = released.into_value().iter().map(|w| if w.is_finite() { *w } else { 0.0 }).collect();
         let loss = self.problem.build_loss(1)?;

@@ -310,7 +310,7 @@ fn mechanism(json: Json, place: &str) -> Result<Described, Problem> {
             let epsilon = f.number("epsilon")?;
             let epsilon = f.need("epsilon", epsilon)?;
             let delta = f.number("delta")?.unwrap_or(0.0);
-            Kind::Fixed(if delta == 0.0 { Event::Pure { epsilon } } else { Event::Approx { epsilon, delta } })
+            Kind::Fixed(if delta == 0.0 { Event::pure(epsilon) } else { Event::Approx { epsilon, delta } })
         }
         "discrete_gaussian" => {
             let (sigma, reach) = (f.whole("sigma_int")?, f.whole("sensitivity_int")?);

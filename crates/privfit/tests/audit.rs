@@ -103,6 +103,7 @@ fn audit(method: &str, target: &str, set: &[(&str, f64)], records: (&str, &str),
         settings: Settings(set.iter().map(|(k, v)| (k.to_string(), *v)).collect()),
         constraint: Constraint::None,
         allow_large_delta: true,
+        compare: false,
     };
     let prepared = prepare(&job, 3, false).unwrap();
     let entropy = Entropy::system().unwrap();
@@ -155,6 +156,7 @@ fn too_little_noise_is_flagged() {
         settings: Settings([("steps".to_string(), 1.0), ("momentum".to_string(), 0.0)].into()),
         constraint: Constraint::None,
         allow_large_delta: true,
+        compare: false,
     };
     let prepared = prepare(&job, 3, false).unwrap();
     let with = dataset(&schema, &["0,0,no", "0,0,no", "1,1,yes"], &entropy);

@@ -81,6 +81,7 @@ impl Case {
             settings: Settings(settings),
             constraint: Constraint::None,
             allow_large_delta: true,
+            compare: false,
         }
     }
 

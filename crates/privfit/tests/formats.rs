@@ -21,6 +21,7 @@ fn job(schema: &str) -> Job {
         settings: Settings::default(),
         constraint: Constraint::None,
         allow_large_delta: false,
+        compare: false,
     }
 }
 

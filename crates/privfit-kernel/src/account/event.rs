@@ -2,7 +2,7 @@
 //!
 //! Convention, stated once: a `noise_multiplier` is the noise scale over the reach of one record under zero-out (the
 //! bound of its clipped contribution). Replace-one divides it by `replace_factor`. Variants without a replace factor
-//! (`Pure`, `Approx`, `ZeroConcentrated`, `GaussianDp`, `Budget`) describe zero-out and add-remove, and replace-one
+//! (`Approx`, `ZeroConcentrated`, `GaussianDp`, `Budget`) describe zero-out and add-remove, and replace-one
 //! follows by group privacy of two: 2 epsilon, (2 epsilon, (1 + e^epsilon) delta), 4 rho, 2 mu.
 
 use super::adjacency::Adjacency;
@@ -51,8 +51,11 @@ pub enum Event {
     },
     /// Any mechanism with pure differential privacy.
     Pure {
-        /// Its epsilon.
+        /// Its epsilon under zero-out.
         epsilon: f64,
+        /// Its epsilon under replace-one over that; 2 by group privacy.
+        #[serde(default = "two")]
+        replace_factor: f64,
     },
     /// Any mechanism with approximate differential privacy.
     Approx {
@@ -221,6 +224,10 @@ fn at_least_one(what: &'static str, value: u64) -> Result<()> {
     if value >= 1 { Ok(()) } else { Err(Error::domain(what, value, "give a whole number of at least 1")) }
 }
 
+fn two() -> f64 {
+    2.0
+}
+
 impl Event {
     /// A Gaussian on clipped vectors (replace-one moves it twice as far).
     pub fn gaussian(noise_multiplier: f64) -> Event {
@@ -235,6 +242,11 @@ impl Event {
     /// This event on a Poisson sample.
     pub fn sampled(self, rate: f64) -> Event {
         Event::Poisson { rate, event: Box::new(self) }
+    }
+
+    /// A mechanism with pure privacy of which nothing else is known.
+    pub fn pure(epsilon: f64) -> Event {
+        Event::Pure { epsilon, replace_factor: 2.0 }
     }
 
     /// This event `times` times.
@@ -259,7 +271,10 @@ impl Event {
                 }
                 Ok(())
             }
-            Event::Pure { epsilon } => positive("epsilon", *epsilon),
+            Event::Pure { epsilon, replace_factor } => {
+                positive("epsilon", *epsilon)?;
+                positive("replace_factor", *replace_factor)
+            }
             Event::Approx { epsilon, delta } => {
                 positive("epsilon", *epsilon)?;
                 if *delta >= 0.0 && *delta < 1.0 {

@@ -18,7 +18,7 @@ pub(crate) fn epsilon_of(leaf: &Event, adjacency: Adjacency) -> Option<f64> {
         Event::DiscreteLaplace { scale, reach, replace_reach, .. } => {
             Some((if replaces { *replace_reach } else { *reach } as f64 / *scale as f64).next_up())
         }
-        Event::Pure { epsilon } => Some(if replaces { 2.0 * epsilon } else { *epsilon }),
+        Event::Pure { epsilon, replace_factor } => Some(if replaces { product_up(*replace_factor, *epsilon) } else { *epsilon }),
         Event::Approx { epsilon, delta } if *delta == 0.0 => Some(if replaces { 2.0 * epsilon } else { *epsilon }),
         // Scores of bounded range e0: the loss never exceeds e0.
         Event::Exponential { epsilon, replace_factor } => Some(if replaces { epsilon * replace_factor } else { *epsilon }),
@@ -42,6 +42,12 @@ pub(crate) fn epsilon_of(leaf: &Event, adjacency: Adjacency) -> Option<f64> {
         | Event::Select { .. }
         | Event::NotPrivate { .. } => None,
     }
+}
+
+/// a b, rounded up if it is not exact.
+fn product_up(a: f64, b: f64) -> f64 {
+    let p = a * b;
+    if a.mul_add(b, -p) > 0.0 { p.next_up() } else { p }
 }
 
 /// a / b, rounded up if it is not exact.

@@ -41,7 +41,7 @@ mod tests {
     /// Correction A15: identical candidates, mean 0.5, order 1.5. The true divergence is 0, so a bound below 0 is false.
     #[test]
     fn poisson_mean_below_one_is_not_a_refund() {
-        let harmless = Event::Pure { epsilon: 1e-9 };
+        let harmless = Event::pure(1e-9);
         let value = divergence(Stopping::Poisson { mean: 0.5 }, &harmless, Adjacency::ZeroOut, 1.5);
         let printed = 0.5f64.ln() / 0.5;
         assert!(printed < -1.38 && value >= 0.0, "{printed} {value}");
@@ -71,7 +71,7 @@ mod tests {
                     let truth = renyi(p, q).max(renyi(q, p));
                     let bound = divergence(
                         Stopping::NegativeBinomial { eta, gamma },
-                        &Event::Pure { epsilon },
+                        &Event::pure(epsilon),
                         Adjacency::ZeroOut,
                         order,
                     );

@@ -102,7 +102,7 @@ fn replace_one_by_one_convention() {
     let pairs = [
         (Event::gaussian(2.0), Event::gaussian(1.0)),
         (Event::laplace(2.0), Event::laplace(1.0)),
-        (Event::Pure { epsilon: 0.5 }, Event::Pure { epsilon: 1.0 }),
+        (Event::pure(0.5), Event::pure(1.0)),
         (Event::ZeroConcentrated { rho: 0.1 }, Event::ZeroConcentrated { rho: 0.4 }),
         (Event::Budget { rho: 0.1 }, Event::Budget { rho: 0.4 }),
         (Event::GaussianDp { mu: 0.5 }, Event::GaussianDp { mu: 1.0 }),
@@ -158,7 +158,7 @@ fn inputs_outside_of_their_domain_are_errors() {
     let good = Event::gaussian(1.0);
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-310] {
         assert!(epsilon(&Event::gaussian(bad), Adjacency::ZeroOut, 1e-5).is_err(), "{bad}");
-        assert!(epsilon(&Event::Pure { epsilon: bad }, Adjacency::ZeroOut, 1e-5).is_err());
+        assert!(epsilon(&Event::pure(bad), Adjacency::ZeroOut, 1e-5).is_err());
         assert!(delta(&good, Adjacency::ZeroOut, bad).is_err());
         assert!(calibrate(Target { epsilon: bad, delta: 1e-5 }, Event::gaussian, Adjacency::ZeroOut).is_err());
     }
@@ -236,8 +236,8 @@ fn the_tightest_accountant_is_named() {
     let name = |e: &Event, d: f64| epsilon(e, Adjacency::ZeroOut, d).unwrap().accountant;
     assert_eq!(name(&Event::gaussian(1.0).repeated(9), 1e-5), "gaussian");
     assert_eq!(name(&Event::gaussian(1.0).sampled(0.1).repeated(9), 1e-5), "pld");
-    assert_eq!(name(&Event::Pure { epsilon: 0.1 }.repeated(10), 0.0), "pure");
-    assert_eq!(name(&Event::Pure { epsilon: 0.1 }.repeated(100), 1e-6), "pld");
+    assert_eq!(name(&Event::pure(0.1).repeated(10), 0.0), "pure");
+    assert_eq!(name(&Event::pure(0.1).repeated(100), 1e-6), "pld");
     assert!(["zcdp", "rdp"].contains(&name(&Event::Budget { rho: 0.1 }, 1e-6)));
     let select = Event::Select {
         stopping: Stopping::NegativeBinomial { eta: 1.0, gamma: 0.1 },
@@ -247,7 +247,7 @@ fn the_tightest_accountant_is_named() {
     let best = epsilon(&select, Adjacency::ZeroOut, 1e-6).unwrap();
     assert!(best.accountant == "rdp" && best.bound.upper > one && best.bound.upper < 10.0 * one, "{best:?} {one}");
     // A tiny run of pure privacy: the sum of epsilons beats composition theorems at a delta above 0 as well.
-    let few = epsilon(&Event::Pure { epsilon: 0.1 }, Adjacency::ZeroOut, 1e-9).unwrap();
+    let few = epsilon(&Event::pure(0.1), Adjacency::ZeroOut, 1e-9).unwrap();
     assert!(few.bound.upper <= 0.1);
 }
 

@@ -4,8 +4,8 @@ use super::contribution::{Blockwise, Contribution, Draw, Learner, Sink, Units};
 use super::data::{Dataset, Unit};
 use super::gradient::{SlopeGrid, add_gradients};
 use super::loss::Loss;
-use super::mechanism::{Grid, GridKind};
-use super::norm::{L2, Norm, quantise};
+use super::mechanism::{Grid, GridKind, ROW_LIMIT};
+use super::norm::{L2, LInf, Norm, quantise};
 use super::value::{Bounded, Noise, Origin, Sensitive};
 use crate::engine::{Engine, Pass};
 use crate::error::{Error, Result};
@@ -111,7 +111,7 @@ impl<'d> Batch<'d> {
             return Ok(self.finish(total, grid));
         }
         let clip = loss.lipschitz * self.data.row_norm;
-        let slopes = SlopeGrid::new(loss, &grid).filter(|_| (grid.clip / clip - 1.0).abs() < 1e-9);
+        let slopes = SlopeGrid::new(loss, &grid, ROW_LIMIT).filter(|_| (grid.clip / clip - 1.0).abs() < 1e-9);
         let Some(slopes) = slopes else {
             return Err(Error::Mismatch {
                 what: "16-bit gradients need Gaussian::for_gradients with clip = loss constant x row norm",
@@ -123,6 +123,40 @@ impl<'d> Batch<'d> {
         };
         self.engine.sum(&Pass { slots: self.data.slots(), granule: 1, add: &add }, &mut total)?;
         Ok(self.finish(total, grid))
+    }
+
+    /// Scores for a choice among corners: first the negative gradient, coordinate after coordinate, then the gradient, so that the
+    /// highest score is the coordinate and sign along which the loss falls most. The mechanism must come from
+    /// `Exponential::for_gradients`. A slope, and a cell, are cut on the integers by themselves, one row to a unit.
+    pub fn gradient_scores<'id>(&self, clocks: &Noise<'id, LInf>, weights: &[f64], loss: &Loss) -> Result<Bounded<'id, LInf>> {
+        loss.validate()?;
+        let dimension = self.data.dimension * loss.outputs;
+        let GridKind::GradientScores { cap } = clocks.grid.kind else {
+            return Err(Error::Mismatch { what: "scores that are gradients need Exponential::for_gradients" });
+        };
+        // One score for each coordinate leaves out the negative corners.
+        let signs = if clocks.values.len() == dimension { 1 } else { 2 };
+        let grid = self.grid(clocks, signs * dimension, &[clocks.grid.kind])?;
+        if weights.len() != dimension {
+            return Err(Error::Mismatch { what: "the number of weights is not features x outputs" });
+        }
+        if self.data.units.is_some() {
+            return Err(Error::unsupported("scores of units with several rows", "declare one row to a unit"));
+        }
+        let clip = loss.lipschitz * self.data.row_norm * cap as f64 / ROW_LIMIT as f64;
+        let slopes = SlopeGrid::new(loss, &grid, cap).filter(|_| (grid.clip / clip - 1.0).abs() < 1e-9);
+        let Some(slopes) = slopes else {
+            return Err(Error::Mismatch { what: "Exponential::for_gradients was made for another loss or row norm" });
+        };
+        let chosen = self.chosen.as_deref();
+        let add = |range: std::ops::Range<usize>, out: &mut [i64]| {
+            add_gradients(self.data, range, chosen, weights, loss, slopes, out);
+        };
+        let mut total = vec![0i64; dimension];
+        self.engine.sum(&Pass { slots: self.data.slots(), granule: 1, add: &add }, &mut total)?;
+        let down = total.iter().map(|g| g.wrapping_neg());
+        let scores = if signs == 2 { down.chain(total.iter().copied()).collect() } else { down.collect() };
+        Ok(self.finish(scores, grid))
     }
 
     fn unit_gradients(&self, grid: &Grid, weights: &[f64], loss: &Loss, total: &mut [i64]) -> Result<()> {
@@ -204,7 +238,7 @@ impl<'d> Batch<'d> {
         let mut units = (0..self.data.slots()).filter(|s| self.includes(*s)).map(|s| self.data.unit(s));
         let call = || (learner.train)(&learner.parameters, &mut units as &mut dyn Iterator<Item = Unit<'_>>);
         let value = catch_unwind(AssertUnwindSafe(call)).ok();
-        Sensitive { value, run: self.run, part: self.origin.part, claim: None }
+        Sensitive { value, run: self.run, part: self.origin.part, claim: None, by_slot: false }
     }
 }
 

@@ -58,6 +58,14 @@ impl<'a> BlockGradient<'a> {
         }
     }
 
+    /// Goes on at another point.
+    pub(crate) fn move_to(&mut self, theta: &[f64]) {
+        let (d, unit) = (self.data.dimension, cell_unit(self.data));
+        for (to, from) in self.weights.chunks_mut(padded(d)).zip(theta.chunks(d)) {
+            to.iter_mut().zip(from).for_each(|(t, f)| *t = f * unit);
+        }
+    }
+
     /// Adds the gradients of the rows of some slots to `sum`, in cell units and with padding.
     pub(crate) fn add(&mut self, slots: Range<usize>, sum: &mut [f64]) {
         let Range { start, end } = slots;

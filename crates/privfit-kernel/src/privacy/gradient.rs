@@ -20,15 +20,19 @@ const FLUSH: usize = 32_768;
 pub(crate) struct SlopeGrid {
     limit: i16,
     per_unit: f32,
+    /// Cells are cut at this before they enter a sum; none where the bound is on the whole row.
+    cap: Option<i16>,
 }
 
 impl SlopeGrid {
-    pub(crate) fn new(loss: &Loss, grid: &Grid) -> Option<SlopeGrid> {
-        let limit = grid.bound / ROW_LIMIT;
-        if limit == 0 || limit > ROW_LIMIT || limit * ROW_LIMIT != grid.bound {
+    /// For cells of at most `cap` units.
+    pub(crate) fn new(loss: &Loss, grid: &Grid, cap: u64) -> Option<SlopeGrid> {
+        let limit = grid.bound / cap;
+        if limit == 0 || limit > ROW_LIMIT || limit * cap != grid.bound {
             return None;
         }
-        Some(SlopeGrid { limit: limit as i16, per_unit: (limit as f64 / loss.lipschitz) as f32 })
+        let cap = (cap < ROW_LIMIT).then_some(cap as i16);
+        Some(SlopeGrid { limit: limit as i16, per_unit: (limit as f64 / loss.lipschitz) as f32, cap })
     }
 
     /// Truncates toward zero; a slope that is not finite, or too long, becomes zero or is cut, on the integers.
@@ -139,13 +143,21 @@ pub(crate) fn add_gradients(
             for i in 0..n {
                 column[i] = integers[i * k + o];
             }
-            match &data.rows {
-                Rows::Dense(_) => sums[o].add(cells, d, &column[..n]),
-                Rows::Sparse { start, index, value } => {
+            match (&data.rows, slope_grid.cap) {
+                (Rows::Dense(_), None) => sums[o].add(cells, d, &column[..n]),
+                (Rows::Dense(_), Some(cap)) => {
+                    let out = &mut out[o * d..(o + 1) * d];
+                    for (z, row) in column[..n].iter().zip(cells.chunks_exact(d)) {
+                        let add = |(t, x): (&mut i64, &i16)| *t += i64::from(i32::from(*z) * i32::from((*x).clamp(-cap, cap)));
+                        out.iter_mut().zip(row).for_each(add);
+                    }
+                }
+                (Rows::Sparse { start, index, value }, cap) => {
+                    let cap = cap.unwrap_or(i16::MAX);
                     for (z, row) in column[..n].iter().zip(rows) {
                         for p in start[*row]..start[row + 1] {
                             let slot = &mut out[o * d + index[p] as usize];
-                            *slot = slot.wrapping_add(i64::from(*z) * i64::from(value[p]));
+                            *slot = slot.wrapping_add(i64::from(*z) * i64::from(value[p].clamp(-cap, cap)));
                         }
                     }
                 }

@@ -38,6 +38,8 @@ pub(crate) enum GridKind {
     Votes,
     /// Scores of a selection.
     Scores,
+    /// Scores that are gradients: slope times cell, cells cut at this many units.
+    GradientScores { cap: u64 },
     /// So many chosen coordinates of scores on a grid with so many bits.
     Selected { count: usize, from: u32 },
 }
@@ -411,6 +413,30 @@ impl Exponential {
     pub fn new(clip: f64, noise_multiplier: f64, rows: u64) -> Result<Exponential> {
         let grid = Grid { kind: GridKind::Scores, ..Laplace::new(clip, noise_multiplier, rows)?.grid };
         Ok(Exponential { grid })
+    }
+
+    /// For scores that are coordinates of gradients of linear models, slope times cell: cells are cut at `cap` (at most the row
+    /// norm) on the integers, so one unit moves each score by at most lipschitz x cap.
+    pub fn for_gradients(lipschitz: f64, row_norm: f64, cap: f64, noise_multiplier: f64) -> Result<Exponential> {
+        positive("lipschitz", lipschitz)?;
+        positive("row_norm", row_norm)?;
+        positive("noise_multiplier", noise_multiplier)?;
+        let cap = (positive("cap", cap)? / row_norm * ROW_LIMIT as f64).ceil().clamp(1.0, ROW_LIMIT as f64) as u64;
+        let bits = ((ROW_LIMIT * cap) as f64 * noise_multiplier).log2().floor().clamp(8.0, 44.0) as u32;
+        let slope_limit = (bound_for(bits, noise_multiplier)? / cap).min(ROW_LIMIT);
+        if slope_limit < 64 {
+            return Err(Error::domain("noise_multiplier", noise_multiplier, "give a number between 1e-4 and 1e8"));
+        }
+        let bound = slope_limit * cap;
+        let unit = usable(lipschitz * row_norm / (slope_limit * ROW_LIMIT) as f64)?;
+        let kind = GridKind::GradientScores { cap };
+        let grid = Grid { shape: Shape::Laplace, bits, reach: twice(bound), bound, kind, unit, clip: bound as f64 * unit };
+        Ok(Exponential { grid })
+    }
+
+    /// Scale of the Gumbel noise that the race stands for, in the caller's units.
+    pub fn scale(&self) -> f64 {
+        2f64.powi(self.grid.bits as i32) * self.grid.unit
     }
 
     /// One choice: losses lie in a window of width 2 reach / scale.

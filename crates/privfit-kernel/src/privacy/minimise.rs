@@ -86,6 +86,11 @@ impl Limits<'_> {
 
     /// Bound on the error of a computed gradient at any point within the radius; public.
     pub(crate) fn floor(&self) -> f64 {
+        self.floor_within(self.radius())
+    }
+
+    /// The same for points of at most this length.
+    pub(crate) fn floor_within(&self, radius: f64) -> f64 {
         let d = (self.size.features * self.loss.outputs) as f64;
         let rows = self.rows();
         let blocks = (self.size.slots as f64 / BLOCK as f64).ceil();
@@ -96,11 +101,11 @@ impl Limits<'_> {
         // of its own size, one more for each score of a row.
         let features = self.size.features as f64;
         let additions = if self.size.sparse { features + 4.0 } else { features / 8.0 + 14.0 };
-        let score = additions * f64::EPSILON * self.radius() * row;
+        let score = additions * f64::EPSILON * radius * row;
         let slopes = rows * row * (self.loss.smoothness * score + (16.0 + self.loss.outputs as f64) * f64::EPSILON * slope);
         // Recursive sums of at most BLOCK x rows-per-unit terms.
         let sums = rows * slope * row * (BLOCK as f64 * self.size.rows_per_unit as f64 + 4.0) * f64::EPSILON;
-        let rest = 4.0 * f64::EPSILON * (self.ridge * self.radius() + self.linear_bound + rows * slope * row);
+        let rest = 4.0 * f64::EPSILON * (self.ridge * radius + self.linear_bound + rows * slope * row);
         // The proof is about a continuous linear term; the one on the grid is its rounding, and moves the gradient by as much.
         let grid = 0.5 * d.sqrt() * self.linear_grid;
         rounding + slopes + sums + rest + grid
@@ -130,7 +135,7 @@ impl Objective<'_> {
     }
 
     /// The gradient, the same bits on every engine.
-    fn gradient(&self, theta: &[f64]) -> Result<Vec<f64>> {
+    pub(crate) fn gradient(&self, theta: &[f64]) -> Result<Vec<f64>> {
         let (d, k) = (self.data.dimension, self.problem.loss.outputs);
         let scale = 2f64.powi(self.limits().bits());
         let cell = cell_unit(self.data) * scale;

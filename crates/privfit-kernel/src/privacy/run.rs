@@ -3,12 +3,14 @@
 
 use super::batch::Batch;
 use super::data::{Dataset, Unit};
+use super::descent::{Descent, shuffled};
 use super::loss::Loss;
 use super::mechanism::{Exponential, Gaussian, GridKind, Mechanism, Scale, rounding_l1, rounding_l2};
 use super::minimise::{Objective, Problem};
 use super::norm::{L1, L2, LInf, Norm};
 use super::record::Record;
 use super::rng::{Entropy, Rate, Stream, Words};
+use super::sampler::{Sampler, Shape};
 use super::select::race;
 use super::value::{Bounded, Local, Noise, Origin, Released, Sensitive, Support, Theorem};
 use crate::account::{Event, Objective as ObjectiveFacts};
@@ -23,36 +25,68 @@ impl Additive for L1 {}
 impl Additive for L2 {}
 
 /// The linear term of an objective perturbation. Everything else that its privacy rests on the kernel works out itself.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinearTerm {
-    /// Standard deviation over one unit's gradient bound.
+    /// Scale of the noise over one unit's gradient bound: in L2 for Gaussian noise, in L1 for Laplace noise.
     pub noise_multiplier: f64,
+    /// Laplace noise, for pure privacy.
+    pub pure: bool,
 }
 
 impl LinearTerm {
-    /// A length that the term exceeds with a probability below e^-800.
+    /// Gaussian noise, its standard deviation over one unit's gradient bound.
+    pub fn gaussian(noise_multiplier: f64) -> LinearTerm {
+        LinearTerm { noise_multiplier, pure: false }
+    }
+
+    /// Laplace noise, its scale over the square root of the dimension times one unit's gradient bound.
+    pub fn laplace(noise_multiplier: f64) -> LinearTerm {
+        LinearTerm { noise_multiplier, pure: true }
+    }
+
+    /// Standard deviation or scale of a coordinate.
+    pub fn scale(&self, loss: &Loss, row_norm: f64, dimension: usize) -> f64 {
+        let longer = if self.pure { (dimension as f64).sqrt().next_up() } else { 1.0 };
+        self.noise_multiplier * loss.lipschitz * row_norm * longer
+    }
+
+    /// A length that the term exceeds with a probability below e^-800. The L1 norm of Laplace noise has a gamma law.
     fn longest(&self, loss: &Loss, row_norm: f64, dimension: usize) -> f64 {
-        self.noise_multiplier * loss.lipschitz * row_norm * ((dimension as f64).sqrt() + 40.0)
+        let d = dimension as f64;
+        self.scale(loss, row_norm, dimension) * if self.pure { 2.0 * d + 1700.0 } else { d.sqrt() + 40.0 }
     }
 
     /// One unit of the grid that the term lies on.
-    fn grid(&self, loss: &Loss, row_norm: f64) -> f64 {
-        self.noise_multiplier * loss.lipschitz * row_norm * 0.5f64.powi(LINEAR_BITS as i32)
+    fn grid(&self, loss: &Loss, row_norm: f64, dimension: usize) -> f64 {
+        self.scale(loss, row_norm, dimension) * 0.5f64.powi(LINEAR_BITS as i32)
     }
 
     /// The event that `minimize` will record for this loss, row norm, ridge and number of features.
     pub fn event(&self, loss: &Loss, row_norm: f64, ridge: f64, features: usize) -> Event {
         let rank = f64::from(loss.rank);
-        Event::ObjectivePerturbation(ObjectiveFacts {
-            noise_multiplier: self.noise_multiplier,
-            replace_factor: 2.0,
-            degrees: loss.rank,
-            // Eigenvalues that sum to the trace: the determinant is largest when they are equal.
-            log_determinant: rank * (loss.trace / rank * row_norm * row_norm / ridge).ln_1p().next_up(),
-            output_noise_multiplier: f64::INFINITY,
-            grid_sigma: 1 << LINEAR_BITS,
-            dimension: (features * loss.outputs) as u64,
-        })
+        // Eigenvalues that sum to the trace: the determinant is largest when they are equal.
+        let log_determinant = rank * (loss.trace / rank * row_norm * row_norm / ridge).ln_1p().next_up();
+        let dimension = (features * loss.outputs) as u64;
+        if !self.pure {
+            return Event::ObjectivePerturbation(ObjectiveFacts {
+                noise_multiplier: self.noise_multiplier,
+                replace_factor: 2.0,
+                degrees: loss.rank,
+                log_determinant,
+                output_noise_multiplier: f64::INFINITY,
+                grid_sigma: 1 << LINEAR_BITS,
+                dimension,
+            });
+        }
+        // A continuous term whose density is constant on each cell of the grid is the term on the grid plus less than half a cell. A
+        // shift by v crosses at most |v| / unit + 1 cells of each coordinate, and each cell costs 2^-40. The determinant is bounded,
+        // but by no means independent of the term, so that both are one event with one epsilon.
+        let scale = 2f64.powi(LINEAR_BITS as i32);
+        let epsilon = |times: f64| {
+            let cells = (times * scale / self.noise_multiplier * (1.0 + 1e-12)).ceil() + dimension as f64;
+            (cells / scale + log_determinant).next_up()
+        };
+        Event::Pure { epsilon: epsilon(1.0), replace_factor: (epsilon(2.0) / epsilon(1.0)).next_up() }
     }
 }
 
@@ -117,6 +151,12 @@ impl<'d> Run<'d> {
     /// Every record.
     pub fn everyone(&mut self) -> Result<Batch<'d>> {
         self.batch(None, None, None)
+    }
+
+    /// A random word for a choice that may become public, such as how many steps to take. It never looks at data.
+    pub fn public_word(&mut self) -> Result<u64> {
+        self.same_process()?;
+        Ok(self.entropy.rng(Stream::Initialisation)?.word())
     }
 
     /// A fresh Poisson sample: each unit by an exact Bernoulli of its own. The rate enters the event by itself.
@@ -286,7 +326,7 @@ impl<'d> Run<'d> {
         let mut term = vec![0.0; dimension];
         let (mut linear_bound, mut linear_grid) = (0.0, 0.0);
         if let Some(l) = linear {
-            let unit = l.grid(problem.loss, self.data.row_norm);
+            let unit = l.grid(problem.loss, self.data.row_norm, dimension);
             linear_grid = unit;
             if !unit.is_normal() || unit < 0.0 {
                 return Err(Error::domain("noise_multiplier", l.noise_multiplier, "give a positive number far from underflow"));
@@ -295,7 +335,8 @@ impl<'d> Run<'d> {
             self.record.admit(&self.planned, event, 1)?;
             let mut rng = self.entropy.rng(Stream::Noise)?;
             let mut integers = vec![0i64; dimension];
-            super::sampler::Sampler::new(super::sampler::Shape::Gaussian, LINEAR_BITS).fill(&mut rng, &mut integers);
+            let shape = if l.pure { Shape::Laplace } else { Shape::Gaussian };
+            Sampler::new(shape, LINEAR_BITS).fill(&mut rng, &mut integers);
             term.iter_mut().zip(&integers).for_each(|(t, z)| *t = *z as f64 * unit);
             linear_bound = l.longest(problem.loss, self.data.row_norm, dimension);
         }
@@ -318,7 +359,48 @@ impl<'d> Run<'d> {
             zero_out: moved + slack,
             replace_one: 2.0 * moved + slack,
         };
-        Ok(Sensitive { value, run: self.id, part: on.origin.part, claim: Some(claim) })
+        Ok(Sensitive { value, run: self.id, part: on.origin.part, claim: Some(claim), by_slot: false })
+    }
+
+    /// Descends with fixed steps on everyone, and says how far apart neighbours end.
+    pub fn descend(&mut self, on: &Batch<'d>, descent: &Descent<'_>, tick: &dyn Fn()) -> Result<Sensitive<Vec<f64>>> {
+        self.same_process()?;
+        if on.run != self.id {
+            return Err(Error::Mismatch { what: "the batch belongs to another run" });
+        }
+        if on.chosen.is_some() {
+            return Err(Error::Mismatch { what: "a descent draws its own batches: use everyone()" });
+        }
+        descent.loss.validate()?;
+        if !descent.loss.smoothness.is_finite() {
+            return Err(Error::domain("smoothness", descent.loss.smoothness, "use a loss with a bounded second derivative"));
+        }
+        if self.data.units.is_some() {
+            return Err(Error::unsupported(
+                "a descent without clipping on units of several rows",
+                "declare one row to a unit, or release gradients",
+            ));
+        }
+        if !(descent.ridge >= 0.0 && descent.ridge.is_finite()) {
+            return Err(Error::domain("ridge", descent.ridge, "give a finite number of at least 0"));
+        }
+        let order =
+            if descent.batch.is_some() { shuffled(self.data.slots(), &mut self.entropy.rng(Stream::Parts)?) } else { Vec::new() };
+        let value = descent.run(self.data, self.engine, &order, tick)?;
+        let size = ProblemSize {
+            slots: self.data.slots(),
+            rows_per_unit: 1,
+            features: self.data.dimension,
+            row_norm: self.data.row_norm,
+            sparse: matches!(self.data.rows, super::data::Rows::Sparse { .. }),
+        };
+        let stability = descent.stability(&size);
+        let claim = Theorem {
+            reason: "each step moves what neighbours share by at most its factor, and one record by rate x bound / divisor",
+            zero_out: stability.zero_out,
+            replace_one: stability.replace_one,
+        };
+        Ok(Sensitive { value, run: self.id, part: None, claim: Some(claim), by_slot: true })
     }
 
     /// Takes a theorem's word for how far apart neighbours' vectors are. Every use is a proof obligation: search for this name.
@@ -341,14 +423,18 @@ impl<'d> Run<'d> {
         let rounding = if in_l1 { rounding_l1(dimension) } else { rounding_l2(dimension) } as f64;
         let longer = if in_l1 { (dimension as f64).sqrt().next_up() } else { 1.0 };
         let fits = |distance: f64, reach: u64| (distance * longer / grid.unit).ceil() + rounding <= reach as f64;
-        if !(fits(theorem.zero_out, grid.reach.zero_out) && fits(theorem.replace_one, grid.reach.replace_one)) {
+        // A plan without a promise may do as published methods do; what it releases is marked as not private.
+        let promised = !matches!(self.planned, Event::NotPrivate { .. });
+        if promised && !(fits(theorem.zero_out, grid.reach.zero_out) && fits(theorem.replace_one, grid.reach.replace_one)) {
             return Err(Error::Mismatch { what: "the theorem needs a larger reach than the noise was drawn for" });
         }
         // Cut at the magnitude: a projection, so distances do not grow, and the grid resolves every double that is left.
         let mut values: Vec<i64> =
             value.value.iter().map(|v| (v.clamp(-grid.clip, grid.clip) / grid.unit).round() as i64).collect();
         values.resize(dimension, 0);
-        Ok(self.whole(values, grid))
+        let mut whole = self.whole(values, grid);
+        whole.origin.by_slot = value.by_slot;
+        Ok(whole)
     }
 
     /// Joint privacy: what each unit computes for itself from a released message. It never becomes `Released`.
@@ -401,7 +487,7 @@ impl ProblemSize {
     pub fn limits(&self, loss: &Loss, ridge: f64, linear: Option<LinearTerm>) -> (f64, f64) {
         let dimension = self.features * loss.outputs;
         let linear_bound = linear.map_or(0.0, |l| l.longest(loss, self.row_norm, dimension));
-        let linear_grid = linear.map_or(0.0, |l| l.grid(loss, self.row_norm));
+        let linear_grid = linear.map_or(0.0, |l| l.grid(loss, self.row_norm, dimension));
         let limits = super::minimise::Limits { size: *self, loss, ridge, linear_bound, linear_grid };
         (4.0 * limits.floor(), limits.radius())
     }

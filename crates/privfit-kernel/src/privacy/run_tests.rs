@@ -238,7 +238,7 @@ fn units_of_several_rows_are_clipped_as_one() {
     let mut run = Run::begin(&data, &engine, &entropy, &Event::NotPrivate { why: "test".into() }).unwrap();
     let batch = run.everyone().unwrap();
     let problem = Problem { loss: &LOGISTIC, ridge: 1.0, tolerance: 1e-3 };
-    let linear = LinearTerm { noise_multiplier: 1.0 };
+    let linear = LinearTerm::gaussian(1.0);
     assert!(run.minimize(&batch, problem, Some(linear)).is_err());
 }
 
@@ -517,7 +517,7 @@ fn objective_perturbation_ends_with_output_noise() {
     let data = dataset(3000, 4, false, None);
     let (engine, entropy) = (Threads::new(1), Entropy::system().unwrap());
     let (ridge, tolerance) = (5.0, 1e-3);
-    let linear = LinearTerm { noise_multiplier: 5.0 };
+    let linear = LinearTerm::gaussian(5.0);
     let distance = 2.0 * tolerance / ridge;
     let output = Gaussian::for_output(distance, distance, 100.0, 50.0, 4).unwrap();
     let objective = linear.event(&LOGISTIC, 1.0, ridge, 4);
@@ -585,7 +585,7 @@ fn poisson_samples_follow_their_rate() {
 fn the_grid_of_the_linear_term_is_part_of_the_floor() {
     let size = ProblemSize { slots: 1, rows_per_unit: 1, features: 1_000_000, row_norm: 1.0, sparse: true };
     for noise_multiplier in [1.0, 1e6] {
-        let linear = LinearTerm { noise_multiplier };
+        let linear = LinearTerm::gaussian(noise_multiplier);
         let (tolerance, _) = size.limits(&LOGISTIC, 1e12, Some(linear));
         let moved = 0.5 * 1e6f64.sqrt() * noise_multiplier * 0.5f64.powi(40);
         assert!(tolerance >= 4.0 * moved, "{tolerance} {moved}");

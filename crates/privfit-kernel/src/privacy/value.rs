@@ -15,6 +15,8 @@ pub struct Sensitive<T> {
     pub(crate) part: Option<(u64, u32)>,
     /// What bounds its distance to a neighbour's.
     pub(crate) claim: Option<Theorem>,
+    /// It depends on slot numbers or on how many there are, so that nothing is known under add-remove.
+    pub(crate) by_slot: bool,
 }
 
 /// A claim that neighbours' vectors are close, with its reason: sensitivity from a theorem instead of from clipping.

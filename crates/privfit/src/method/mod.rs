@@ -2,11 +2,21 @@
 //! included, before data are opened, and then it runs.
 
 pub mod auto;
+mod end_noise;
+pub mod frank_wolfe;
+pub mod hyperparameter_free;
 pub mod noisy_gd;
+pub mod noisy_projected_sgd;
 pub mod noisy_sgd;
 pub mod objective;
+pub mod objective_pure;
 pub mod output;
+pub mod output_gd;
+pub mod permutation_sgd;
+pub mod published;
+pub mod random_round_sgd;
 pub mod statistics;
+mod vector_noise;
 
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
@@ -183,6 +193,8 @@ pub struct Method {
     pub source: &'static str,
     /// Settings that it knows, with their meaning.
     pub settings: &'static [(&'static str, &'static str)],
+    /// A published form, for comparison: its plan says what it truly guarantees, which need not be what was asked for.
+    pub published: bool,
     /// Makes a plan.
     pub plan: fn(&Problem) -> Result<Box<dyn Plan>>,
 }
@@ -202,12 +214,25 @@ pub trait Plan: Send + Sync {
 }
 
 /// Every method.
-pub const ALL: &[Method] = &[objective::METHOD, output::METHOD, noisy_gd::METHOD, noisy_sgd::METHOD, statistics::METHOD];
+pub const ALL: &[Method] = &[
+    objective::METHOD,
+    objective_pure::METHOD,
+    hyperparameter_free::METHOD,
+    output::METHOD,
+    output_gd::METHOD,
+    permutation_sgd::METHOD,
+    noisy_gd::METHOD,
+    noisy_sgd::METHOD,
+    noisy_projected_sgd::METHOD,
+    random_round_sgd::METHOD,
+    frank_wolfe::METHOD,
+    statistics::METHOD,
+];
 
 /// The method of that name or alias.
 pub fn find(name: &str) -> Option<&'static Method> {
     let plain = |t: &str| t.to_lowercase().replace(['-', '_', ' '], "");
-    ALL.iter().find(|m| plain(m.name) == plain(name) || m.alias.split(", ").any(|a| plain(a) == plain(name)))
+    ALL.iter().chain(published::ALL).find(|m| plain(m.name) == plain(name) || m.alias.split(", ").any(|a| plain(a) == plain(name)))
 }
 
 /// Plans with the method of that name, or with the one that the public facts suggest.

@@ -28,6 +28,7 @@ pub const METHOD: Method = Method {
     guarantee: "(epsilon, delta), all adjacencies; also units of several rows",
     source: "Song et al. 2013, Bassily et al. 2014, exact Gaussian composition",
     settings: SETTINGS,
+    published: false,
     plan: |problem| plan(problem, None),
 };
 
@@ -39,19 +40,54 @@ pub(super) const SETTINGS: &[(&str, &str)] = &[
     ("ridge", "strength of a ridge outside of the clipped sum, in sum form"),
 ];
 
-pub(super) struct Descent {
-    losses: Vec<Loss>,
-    mechanism: Gaussian,
+/// Noisy steps, and what is made of them. Other methods of this kind plan one of these too.
+pub(super) struct Steps {
+    pub(super) losses: Vec<Loss>,
+    pub(super) mechanism: Gaussian,
+    pub(super) sampled: Option<Rate>,
+    pub(super) steps: u64,
+    /// Length of the step of that number, counted from 1, for the average gradient.
+    pub(super) rate: Box<dyn Fn(u64) -> f64 + Send + Sync>,
+    pub(super) momentum: f64,
+    pub(super) ridge: f64,
+    /// Gradient sums are divided by this public number.
+    pub(super) divide: f64,
+    pub(super) answer: Answer,
+    pub(super) event: Event,
+    pub(super) constraint: Constraint,
+    pub(super) features: usize,
+}
+
+/// Which iterate is the answer.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Answer {
+    /// The average of the second half.
+    HalfAverage,
+    /// The last one.
+    Last,
+    /// One drawn at random before the first step, each alike; later steps are not taken.
+    Random,
+}
+
+/// Noise for so many steps of each head that meets the target, and what they cost. `at_most`: a run may take fewer.
+pub(super) fn calibrated_steps(
+    problem: &Problem,
+    losses: &[Loss],
+    clip: f64,
     sampled: Option<Rate>,
     steps: u64,
-    rate: f64,
-    momentum: f64,
-    ridge: f64,
-    /// Gradient sums are divided by this public number.
-    divide: f64,
-    event: Event,
-    constraint: Constraint,
-    features: usize,
+    at_most: bool,
+) -> Result<(Gaussian, Event)> {
+    let dimension = problem.features * losses[0].outputs;
+    let event_of = |nm: f64| -> Result<(Gaussian, Event)> {
+        let mechanism = Gaussian::for_gradients(clip, nm)?;
+        let step = planned_step(&mechanism, dimension, sampled);
+        let times = steps * losses.len() as u64;
+        Ok((mechanism, if at_most { Event::AtMost { times, event: Box::new(step) } } else { step.repeated(times) }))
+    };
+    let failed = Event::NotPrivate { why: "no such plan".into() };
+    let multiplier = calibrate(problem.target, |nm| event_of(nm).map_or(failed.clone(), |s| s.1), problem.adjacency)?.upper;
+    event_of(multiplier)
 }
 
 /// Plans a descent on everyone, or on Poisson samples.
@@ -59,7 +95,6 @@ pub(super) fn plan(problem: &Problem, sampling: Option<f64>) -> Result<Box<dyn P
     problem.needs_delta(if sampling.is_some() { "noisy-sgd" } else { "noisy-gd" })?;
     let settings = &problem.settings;
     let mut losses = super::head_losses(problem)?;
-    let heads = losses.len() as u64;
     let several = losses[0].outputs > 1;
     let n = problem.all_rows();
     // Softmax slopes are cut where those of two classes would be: at sqrt(1/2), half of their bound.
@@ -71,14 +106,7 @@ pub(super) fn plan(problem: &Problem, sampling: Option<f64>) -> Result<Box<dyn P
     let sampled = sampling.map(Rate::new).transpose()?;
     let default_steps = if sampled.is_some() { (20.0 / sampling.unwrap_or(1.0)).clamp(100.0, 5000.0).round() } else { 100.0 };
     let steps = settings.within("steps", default_steps, 1.0, 1e7)?.round() as u64;
-    let step_event = |nm: f64| -> Result<(Gaussian, Event)> {
-        let mechanism = Gaussian::for_gradients(rows_clip, nm)?;
-        let dimension = problem.features * losses[0].outputs;
-        Ok((mechanism, planned_step(&mechanism, dimension, sampled).repeated(steps * heads)))
-    };
-    let failed = Event::NotPrivate { why: "no such plan".into() };
-    let multiplier = calibrate(problem.target, |nm| step_event(nm).map_or(failed.clone(), |s| s.1), problem.adjacency)?.upper;
-    let (mechanism, event) = step_event(multiplier)?;
+    let (mechanism, event) = calibrated_steps(problem, &losses, rows_clip, sampled, steps, false)?;
     let momentum = settings.within("momentum", 0.9, 0.0, 0.999)?;
     let fraction = sampling.unwrap_or(1.0);
     let rate = settings.within("rate", (n / (250.0 * problem.single_noise()?)).min(32.0), 1e-9, 1e9)?;
@@ -89,22 +117,23 @@ pub(super) fn plan(problem: &Problem, sampling: Option<f64>) -> Result<Box<dyn P
             "rate {rate} times ridge {ridge} over {divide} rows is above 1 and diverges: give less of them"
         )));
     }
-    Ok(Box::new(Descent {
+    Ok(Box::new(Steps {
         losses,
         mechanism,
         sampled,
         steps,
-        rate,
+        rate: Box::new(move |_| rate),
         momentum,
         ridge,
         divide,
+        answer: Answer::HalfAverage,
         event,
         constraint: problem.constraint,
         features: problem.features,
     }))
 }
 
-impl Plan for Descent {
+impl Plan for Steps {
     fn event(&self) -> &Event {
         &self.event
     }
@@ -112,7 +141,7 @@ impl Plan for Descent {
     fn describe(&self) -> Vec<(&'static str, String)> {
         let mut out = vec![
             ("steps", self.steps.to_string()),
-            ("rate", show(self.rate)),
+            ("rate", show((self.rate)(1))),
             ("momentum", show(self.momentum)),
             ("clip", show(self.losses[0].lipschitz)),
             ("noise of a step, standard deviation", show(self.mechanism.standard_deviation())),
@@ -135,21 +164,26 @@ impl Plan for Descent {
     fn run(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<Vec<f64>> {
         let mut weights = Vec::new();
         for loss in &self.losses {
-            weights.extend(self.descend(run, loss, tick)?);
+            let steps = match self.answer {
+                // Multiply and take the upper half: off from uniform by less than steps / 2^64.
+                Answer::Random => 1 + ((u128::from(run.public_word()?) * u128::from(self.steps)) >> 64) as u64,
+                _ => self.steps,
+            };
+            weights.extend(self.descend(run, loss, steps, tick)?);
         }
         Ok(weights)
     }
 }
 
-impl Descent {
-    fn descend(&self, run: &mut Run<'_>, loss: &Loss, tick: &dyn Fn()) -> Result<Vec<f64>> {
+impl Steps {
+    fn descend(&self, run: &mut Run<'_>, loss: &Loss, steps: u64, tick: &dyn Fn()) -> Result<Vec<f64>> {
         let dimension = self.features * loss.outputs;
         let mut w = vec![0f64; dimension];
         let mut move_by = vec![0f64; dimension];
         let mut average = vec![0f64; dimension];
         let mut averaged = 0u64;
         let everyone = run.everyone()?;
-        for step in 0..self.steps {
+        for step in 0..steps {
             let gradient = run.at(&self.mechanism, |run, scale| {
                 let noise = run.draw(&scale, dimension)?;
                 let sum = match self.sampled {
@@ -158,18 +192,22 @@ impl Descent {
                 };
                 run.release(noise, &sum)
             })?;
+            let rate = (self.rate)(step + 1);
             for ((w, m), g) in w.iter_mut().zip(&mut move_by).zip(&gradient) {
-                *m = self.momentum * *m - self.rate * (g / self.divide + self.ridge / self.divide * *w);
+                *m = self.momentum * *m - rate * (g / self.divide + self.ridge / self.divide * *w);
                 *w += *m;
             }
             self.constraint.project(&mut w);
-            if 2 * step >= self.steps - 1 {
+            if self.answer == Answer::HalfAverage && 2 * step >= steps - 1 {
                 averaged += 1;
                 average.iter_mut().zip(&w).for_each(|(a, w)| *a += w);
             }
             tick();
         }
-        average.iter_mut().for_each(|a| *a /= averaged.max(1) as f64);
+        if averaged == 0 {
+            return Ok(w);
+        }
+        average.iter_mut().for_each(|a| *a /= averaged as f64);
         Ok(average)
     }
 }

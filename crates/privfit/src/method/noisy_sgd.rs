@@ -31,6 +31,7 @@ pub const METHOD: Method = Method {
         ("clip", "largest gradient of a record"),
         ("ridge", "strength of a ridge outside of the clipped sum, in sum form"),
     ],
+    published: false,
     plan,
 };
 

@@ -20,10 +20,12 @@
 //! *Reference.* Approximate minima perturbation (AMP) of Iyengar, Near, Song, Thakkar, Thakurta, Wang 2019, after Chaudhuri,
 //! Monteleoni, Sarwate 2011 and Kifer, Smith, Thakurta 2012; curve after Redberg, Koskela, Wang 2023.
 
+use super::vector_noise::VectorNoise;
 use super::{Method, Plan, Problem, head_losses, needs_smooth, show};
+use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use privfit_kernel::account::{Event, calibrate};
-use privfit_kernel::privacy::{self, Gaussian, LinearTerm, Loss, Mechanism, Run};
+use privfit_kernel::privacy::{self, LinearTerm, Loss, Run};
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -33,79 +35,109 @@ pub const METHOD: Method = Method {
     guarantee: "(epsilon, delta), zero-out and replace-one",
     source: "Iyengar et al. 2019, repaired; curve after Redberg et al. 2023",
     settings: &[("ridge", "strength of the ridge, in sum form"), ("radius", "expected length of the weights (sets the ridge)")],
+    published: false,
     plan,
 };
 
-struct Objective {
-    losses: Vec<Loss>,
-    linear: LinearTerm,
-    ridge: f64,
-    tolerance: f64,
-    output: Gaussian,
-    event: Event,
-    constraint: crate::constraint::Constraint,
-    features: usize,
-    deviation: f64,
+/// A plan of this kind; other methods choose the ridge or the noise by other rules.
+pub(super) struct Objective {
+    pub(super) losses: Vec<Loss>,
+    pub(super) linear: LinearTerm,
+    pub(super) ridge: f64,
+    pub(super) tolerance: f64,
+    pub(super) output: VectorNoise,
+    pub(super) event: Event,
+    pub(super) constraint: Constraint,
+    pub(super) features: usize,
+    /// Standard deviation of a coordinate of the linear term.
+    pub(super) deviation: f64,
 }
 
 /// Output noise has this part of the loss of the linear term, in Gaussian units: it costs one 800th more noise.
-const OUTPUT_SHARE: f64 = 1.0 / 20.0;
+pub(super) const OUTPUT_SHARE: f64 = 1.0 / 20.0;
+
+/// What every method of this kind needs.
+pub(super) fn check(problem: &Problem, method: &str) -> Result<Vec<Loss>> {
+    problem.needs_rows(method)?;
+    needs_smooth(problem, method)?;
+    if problem.rows_per_unit > 1 {
+        return Err(Error::misuse(format!(
+            "{method} has one row to a unit, since nothing inside of it is clipped: use --method noisy-gd"
+        )));
+    }
+    head_losses(problem)
+}
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     problem.needs_delta("objective")?;
-    problem.needs_rows("objective")?;
-    needs_smooth(problem, "objective")?;
-    if problem.rows_per_unit > 1 {
-        return Err(Error::misuse(
-            "objective has one row to a unit, since nothing inside of it is clipped: use --method noisy-gd",
-        ));
-    }
-    let losses = head_losses(problem)?;
-    let heads = losses.len() as u64;
-    let loss = &losses[0];
-    let dimension = problem.features * loss.outputs;
-    let size = problem.size();
+    let losses = check(problem, "objective")?;
+    let heads = losses.len() as f64;
+    let loss = losses[0].clone();
     let (n, d) = (problem.rows.max(1) as f64, problem.features as f64);
-    let epsilon = problem.target.epsilon;
     let rank = f64::from(loss.rank);
     // The determinant takes at most a quarter of epsilon, over all heads.
-    let least = loss.trace / rank / (epsilon / (4.0 * rank * heads as f64)).exp_m1();
+    let least = loss.trace / rank / (problem.target.epsilon / (4.0 * rank * heads)).exp_m1();
     let ridge_of = |nm: f64| {
         let sigma = nm * loss.lipschitz;
         let ratio = n / (sigma * d.sqrt());
         let radius = problem.settings.get("radius", 20.0 * (ratio / 50.0).sqrt().min(1.0));
         problem.settings.get("ridge", (sigma * d.sqrt() / radius).max(least))
     };
+    calibrated(problem, losses, false, ridge_of)
+}
+
+/// Noise that meets the target, with the ridge that goes with each amount of it.
+pub(super) fn calibrated(
+    problem: &Problem,
+    losses: Vec<Loss>,
+    pure: bool,
+    ridge_of: impl Fn(f64) -> f64,
+) -> Result<Box<dyn Plan>> {
     if !(ridge_of(1.0) > 0.0 && ridge_of(1.0).is_finite()) {
         return Err(Error::misuse("ridge and radius must be positive"));
     }
-    let parts = |nm: f64| -> Result<(LinearTerm, f64, f64, Gaussian, Event)> {
-        let (linear, ridge) = (LinearTerm { noise_multiplier: nm }, ridge_of(nm));
-        let (least, radius) = size.limits(loss, ridge, Some(linear));
-        let output_multiplier = nm / OUTPUT_SHARE;
+    let parts = |nm: f64| {
+        let linear = LinearTerm { noise_multiplier: nm, pure };
         // Output noise that costs two nats of the log-likelihood of all records together: n/8 times its square.
-        let wanted = 4.0 / n.sqrt() * ridge / (2.0 * output_multiplier);
-        let tolerance = wanted.max(least * 1.01);
-        let apart = 2.0 * tolerance / ridge * (1.0 + 1e-9);
-        let output = Gaussian::for_output(apart, apart, radius, output_multiplier, dimension)?;
-        let one = Event::Compose(vec![linear.event(loss, 1.0, ridge, problem.features), output.event(dimension)]);
-        Ok((linear, ridge, tolerance, output, if heads == 1 { one } else { one.repeated(heads) }))
+        let multiplier = nm / OUTPUT_SHARE;
+        let wanted = 4.0 / (problem.rows.max(1) as f64).sqrt() * ridge_of(nm) / (2.0 * multiplier);
+        tilted(problem, &losses, linear, ridge_of(nm), wanted, |_| multiplier)
     };
     let failed = Event::NotPrivate { why: "no such plan".into() };
-    let noise = calibrate(problem.target, |nm| parts(nm).map_or(failed.clone(), |p| p.4), problem.adjacency)?.upper;
-    let (linear, ridge, tolerance, output, event) = parts(noise)?;
-    let deviation = noise * loss.lipschitz;
-    Ok(Box::new(Objective {
-        losses,
+    let noise = calibrate(problem.target, |nm| parts(nm).map_or(failed.clone(), |p| p.event), problem.adjacency)?.upper;
+    Ok(Box::new(parts(noise)?))
+}
+
+/// A plan with all numbers given. The tolerance is the smallest that the solver can certify if the wanted one is below; the output
+/// noise, as a multiple of the distance that the tolerance allows, may depend on that distance.
+pub(super) fn tilted(
+    problem: &Problem,
+    losses: &[Loss],
+    linear: LinearTerm,
+    ridge: f64,
+    wanted: f64,
+    output_multiplier: impl Fn(f64) -> f64,
+) -> Result<Objective> {
+    let loss = &losses[0];
+    let dimension = problem.features * loss.outputs;
+    let (least, radius) = problem.size().limits(loss, ridge, Some(linear));
+    let tolerance = wanted.max(least * 1.01);
+    let apart = 2.0 * tolerance / ridge * (1.0 + 1e-9);
+    let output = VectorNoise::new(linear.pure, (apart, apart), radius, output_multiplier(apart), dimension)?;
+    let one = Event::Compose(vec![linear.event(loss, 1.0, ridge, problem.features), output.event(dimension)]);
+    let heads = losses.len() as u64;
+    let root = if linear.pure { std::f64::consts::SQRT_2 } else { 1.0 };
+    Ok(Objective {
+        losses: losses.to_vec(),
         linear,
         ridge,
         tolerance,
         output,
-        event,
+        event: if heads == 1 { one } else { one.repeated(heads) },
         constraint: problem.constraint,
         features: problem.features,
-        deviation,
-    }))
+        deviation: linear.scale(loss, 1.0, dimension) * root,
+    })
 }
 
 impl Plan for Objective {
@@ -118,7 +150,7 @@ impl Plan for Objective {
             ("linear term, standard deviation", show(self.deviation)),
             ("ridge", show(self.ridge)),
             ("gradient norm at the end, at most", show(self.tolerance)),
-            ("output noise, standard deviation", show(self.output.standard_deviation())),
+            (self.output.law(), show(self.output.multiplier())),
         ]
     }
 
@@ -134,14 +166,9 @@ impl Plan for Objective {
         let mut weights = Vec::new();
         for loss in &self.losses {
             let everyone = run.everyone()?;
-            let part = run.at(&self.output, |run, scale| {
-                let noise = run.draw(&scale, self.features * loss.outputs)?;
-                let problem = privacy::Problem { loss, ridge: self.ridge, tolerance: self.tolerance };
-                let minimum = run.minimize(&everyone, problem, Some(self.linear))?;
-                let bounded = run.bounded(&noise, minimum)?;
-                run.release(noise, &bounded)
-            })?;
-            weights.extend(part);
+            let problem = privacy::Problem { loss, ridge: self.ridge, tolerance: self.tolerance };
+            let dimension = self.features * loss.outputs;
+            weights.extend(self.output.release(run, dimension, |run| run.minimize(&everyone, problem, Some(self.linear)))?);
             tick();
         }
         self.constraint.project(&mut weights);

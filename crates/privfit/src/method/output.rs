@@ -16,35 +16,32 @@
 //! *Reference.* Chaudhuri, Monteleoni, Sarwate 2011; published constants of later versions are up to n times too large or rest on
 //! exact minimisers, see `docs/methods.md`.
 
+use super::vector_noise::VectorNoise;
 use super::{Method, Plan, Problem, head_losses, needs_smooth, show};
 use crate::error::{Error, Result};
 use privfit_kernel::account::{Event, calibrate};
-use privfit_kernel::privacy::{self, Gaussian, Laplace, Loss, Mechanism, Run};
+use privfit_kernel::privacy::{self, Loss, Run};
 
 /// Row of the list.
 pub const METHOD: Method = Method {
     name: "output",
-    alias: "output-perturbation, CMS11",
+    alias: "output-perturbation",
     needs: "smooth loss",
     guarantee: "pure (delta = 0) or (epsilon, delta), zero-out and replace-one",
     source: "Chaudhuri, Monteleoni, Sarwate 2011, with a certified solver",
     settings: &[("ridge", "strength of the ridge, in sum form")],
+    published: false,
     plan,
 };
 
 /// Expected length of the weights.
 const RADIUS: f64 = 10.0;
 
-enum Noise {
-    Gaussian(Gaussian),
-    Laplace(Laplace),
-}
-
 struct Output {
     losses: Vec<Loss>,
     ridge: f64,
     tolerance: f64,
-    noise: Noise,
+    noise: VectorNoise,
     event: Event,
     constraint: crate::constraint::Constraint,
     features: usize,
@@ -68,20 +65,15 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     if !(ridge_of(1.0) > 0.0 && ridge_of(1.0).is_finite()) {
         return Err(Error::misuse("ridge must be positive"));
     }
-    let parts = |nm: f64| -> Result<(f64, f64, Noise, Event)> {
+    let parts = |nm: f64| -> Result<(f64, f64, VectorNoise, Event)> {
         let ridge = ridge_of(nm);
         let (least, radius) = problem.size().limits(loss, ridge, None);
         // A thousandth of the sensitivity goes to the solver.
         let tolerance = (5e-4 * longest).max(least * 1.01);
         let apart = |moved: f64| (moved / ridge + 2.0 * tolerance / ridge) * (1.0 + 1e-9);
         let (one, two) = (apart(longest), apart(2.0 * longest));
-        let (noise, event) = if pure {
-            let laplace = Laplace::for_output(one, two, radius, nm, dimension)?;
-            (Noise::Laplace(laplace), laplace.event(dimension))
-        } else {
-            let gaussian = Gaussian::for_output(one, two, radius, nm, dimension)?;
-            (Noise::Gaussian(gaussian), gaussian.event(dimension))
-        };
+        let noise = VectorNoise::new(pure, (one, two), radius, nm, dimension)?;
+        let event = noise.event(dimension);
         Ok((ridge, tolerance, noise, if heads == 1 { event } else { event.repeated(heads) }))
     };
     let failed = Event::NotPrivate { why: "no such plan".into() };
@@ -105,15 +97,7 @@ impl Plan for Output {
     }
 
     fn describe(&self) -> Vec<(&'static str, String)> {
-        let law = match self.noise {
-            Noise::Gaussian(_) => "Gaussian noise, standard deviation over sensitivity",
-            Noise::Laplace(_) => "Laplace noise, scale over sensitivity",
-        };
-        let multiplier = match &self.noise {
-            Noise::Gaussian(g) => g.noise_multiplier(),
-            Noise::Laplace(l) => l.noise_multiplier(),
-        };
-        vec![("ridge", show(self.ridge)), ("gradient norm at the end, at most", show(self.tolerance)), (law, show(multiplier))]
+        vec![("ridge", show(self.ridge)), ("gradient norm at the end, at most", show(self.tolerance)), (self.noise.law(), show(self.noise.multiplier()))]
     }
 
     fn gradient_noise(&self) -> f64 {
@@ -131,20 +115,7 @@ impl Plan for Output {
             let everyone = run.everyone()?;
             let dimension = self.features * loss.outputs;
             let problem = privacy::Problem { loss, ridge: self.ridge, tolerance: self.tolerance };
-            let part = match &self.noise {
-                Noise::Gaussian(gaussian) => run.at(gaussian, |run, scale| {
-                    let noise = run.draw(&scale, dimension)?;
-                    let minimum = run.minimize(&everyone, problem, None)?;
-                    let bounded = run.bounded(&noise, minimum)?;
-                    run.release(noise, &bounded)
-                })?,
-                Noise::Laplace(laplace) => run.at(laplace, |run, scale| {
-                    let noise = run.draw(&scale, dimension)?;
-                    let minimum = run.minimize(&everyone, problem, None)?;
-                    let bounded = run.bounded(&noise, minimum)?;
-                    run.release(noise, &bounded)
-                })?,
-            };
+            let part = self.noise.release(run, dimension, |run| run.minimize(&everyone, problem, None))?;
             weights.extend(part);
             tick();
         }

@@ -33,6 +33,7 @@ pub const METHOD: Method = Method {
     guarantee: "(epsilon, delta), all adjacencies",
     source: "Wang 2018; private standardisation and residual steps",
     settings: &[],
+    published: false,
     plan,
 };
 

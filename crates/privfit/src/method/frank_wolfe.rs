@@ -1,0 +1,139 @@
+//! Private Frank-Wolfe: in each step the best corner of a polytope is chosen by noisy scores, and the weights move towards it.
+//!
+//! *What it computes.* w = 0 (simplex: its centre); in step t the corner s with the least <s, gradient sum> is chosen by the
+//! exponential mechanism among the corners +-c e_j of the L1 ball (c e_j of the simplex), and w <- (1 - 2/(t+2)) w + 2/(t+2) s. After T
+//! steps at most T weights differ from zero.
+//!
+//! *Privacy.* Slopes are cut at L and cells at `cap`, both on the integers and on both sides, so that one record moves each score by at
+//! most c L cap, replace-one twice that. A choice with Gumbel noise of scale b has losses in a window of 2 c L cap/b; the accountant
+//! composes T of them by the exact profile of bounded range. The published form has Laplace noise, twice as much of it, a
+//! composition that overshoots, and cuts cells from above only; see `published/frank_wolfe.rs`.
+//!
+//! *Accuracy.* The noise grows like ln d only, so it is for many features and sparse weights; with few features or many records
+//! `objective` is better. `cap` defaults to what the public bounds say about a cell, or 4/sqrt(features) for dense rows on the sphere.
+//!
+//! *Needs.* Any loss, one row to a unit, a constraint l1:R or simplex:R (default l1:30), delta > 0. Time: a pass for each step.
+//!
+//! *Reference.* Talwar, Thakurta, Zhang 2015; as P-FW in Iyengar et al. 2019.
+
+use super::{Method, Plan, Problem, head_losses, show};
+use crate::constraint::Constraint;
+use crate::error::{Error, Result};
+use privfit_kernel::account::{Event, calibrate};
+use privfit_kernel::privacy::{Exponential, Loss, Run};
+
+/// Row of the list.
+pub const METHOD: Method = Method {
+    name: "frank-wolfe",
+    alias: "P-FW, DP-FW",
+    needs: "any loss, one row to a unit, L1 ball or simplex, delta > 0",
+    guarantee: "(epsilon, delta), all adjacencies",
+    source: "Talwar, Thakurta, Zhang 2015, exact selection, profile of bounded range",
+    settings: &[("steps", "number of steps"), ("cap", "cells are cut at this size, from 0 to 1")],
+    published: false,
+    plan,
+};
+
+pub(super) struct FrankWolfe {
+    pub(super) losses: Vec<Loss>,
+    pub(super) mechanism: Exponential,
+    pub(super) steps: u64,
+    pub(super) corner: f64,
+    pub(super) simplex: bool,
+    /// Part of the way to the corner in step t, counted from 1.
+    pub(super) part: fn(u64) -> f64,
+    pub(super) cap: f64,
+    pub(super) event: Event,
+    pub(super) features: usize,
+}
+
+/// Size of a cell that public facts allow, or that clipping costs little.
+pub(super) fn usual_cap(problem: &Problem) -> f64 {
+    if problem.sparse {
+        return 1.0;
+    }
+    // Dense rows on the sphere have cells of about 1/sqrt(d); a category has a few large cells.
+    let dense = problem.columns.iter().filter(|c| c.group.is_none()).count().max(1) as f64;
+    let groups = problem.columns.iter().filter_map(|c| c.group).max().map_or(0.0, |g| g as f64 + 1.0);
+    (4.0 / (dense + groups).sqrt()).min(1.0)
+}
+
+pub(super) fn polytope(problem: &Problem) -> Result<(f64, bool)> {
+    match problem.constraint {
+        Constraint::None => Ok((30.0, false)),
+        Constraint::L1(r) => Ok((r, false)),
+        Constraint::Simplex(r) => Ok((r, true)),
+        _ => Err(Error::misuse("frank-wolfe moves between corners: give --constraint l1:R or simplex:R")),
+    }
+}
+
+fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
+    problem.needs_delta("frank-wolfe")?;
+    let losses = head_losses(problem)?;
+    if problem.rows_per_unit > 1 {
+        return Err(Error::misuse("frank-wolfe has one row to a unit: use --method noisy-gd"));
+    }
+    let (corner, simplex) = polytope(problem)?;
+    let cap = problem.settings.within("cap", usual_cap(problem), 1e-4, 1.0)?;
+    // The noise of a choice grows like the root of the steps; more of them are worth it where scores stand out.
+    let n = problem.rows.max(1) as f64;
+    let signal = n / (problem.single_noise()? * (2.0 * problem.features as f64).ln());
+    let steps = problem.settings.within("steps", (signal / 4.0).clamp(5.0, 200.0).round(), 1.0, 1e6)?.round() as u64;
+    let heads = losses.len() as u64;
+    let parts = |nm: f64| -> Result<(Exponential, Event)> {
+        let mechanism = Exponential::for_gradients(losses[0].lipschitz, 1.0, cap, nm)?;
+        Ok((mechanism, mechanism.event().repeated(steps * heads)))
+    };
+    let failed = Event::NotPrivate { why: "no such plan".into() };
+    let multiplier = calibrate(problem.target, |nm| parts(nm).map_or(failed.clone(), |p| p.1), problem.adjacency)?.upper;
+    let (mechanism, event) = parts(multiplier)?;
+    let part = |t: u64| 2.0 / (t as f64 + 2.0);
+    Ok(Box::new(FrankWolfe { losses, mechanism, steps, corner, simplex, part, cap, event, features: problem.features }))
+}
+
+impl Plan for FrankWolfe {
+    fn event(&self) -> &Event {
+        &self.event
+    }
+
+    fn describe(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("steps", self.steps.to_string()),
+            ("corners at", show(self.corner)),
+            ("cells cut at", show(self.cap)),
+            ("scale of the noise of a gradient coordinate", show(self.mechanism.scale())),
+        ]
+    }
+
+    fn gradient_noise(&self) -> f64 {
+        self.mechanism.scale() * (2.0 * self.features as f64).ln() / (self.steps as f64).sqrt()
+    }
+
+    fn ticks(&self) -> u64 {
+        self.steps * self.losses.len() as u64
+    }
+
+    fn run(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<Vec<f64>> {
+        let mut weights = Vec::new();
+        for loss in &self.losses {
+            let dimension = self.features * loss.outputs;
+            let mut w = vec![if self.simplex { self.corner / dimension as f64 } else { 0.0 }; dimension];
+            let everyone = run.everyone()?;
+            let corners = if self.simplex { dimension } else { 2 * dimension };
+            for step in 1..=self.steps {
+                let chosen = run.at(&self.mechanism, |run, scale| {
+                    let clocks = run.draw(&scale, corners)?;
+                    let scores = everyone.gradient_scores(&clocks, &w, loss)?;
+                    run.choose(clocks, &scores, &self.mechanism, 1)
+                })?;
+                let at = chosen.indices()[0];
+                let part = (self.part)(step);
+                w.iter_mut().for_each(|w| *w *= 1.0 - part);
+                w[at % dimension] += part * if at < dimension { self.corner } else { -self.corner };
+                tick();
+            }
+            weights.extend(w);
+        }
+        Ok(weights)
+    }
+}

@@ -1,0 +1,73 @@
+//! Permutation SGD: passes over the records in one random order, batch by batch, without noise; then noise on the answer.
+//!
+//! *What it computes.* w <- w - rate_t (gradient sum of a batch / batch size + mu w); the answer is the last w plus Gaussian noise, or
+//! Laplace noise for pure privacy. Steps: constant, decreasing 2/(smoothness (t + n^power)), square-root
+//! 2/(smoothness (sqrt t + n^power)); with a ridge min(1/(smoothness + mu), 1/(mu t)). t counts updates over all passes.
+//!
+//! *Privacy.* A record takes part in one batch of each pass, and adds rate_t L / batch there; every other step moves neighbours no
+//! further apart, and nearer by 1 - rate_t mu with a ridge. The kernel adds that up for the worst batch. A short last batch is divided
+//! by the size of a full one. Published forms leave out that rate <= 2/smoothness, divide by the true size, or count passes in place
+//! of updates, each of which breaks the guarantee; see `published/permutation.rs`. The order is drawn without looking at
+//! data and need not stay secret: there is no amplification in the claim.
+//!
+//! *Accuracy.* The distance of neighbours depends on rate x updates only, as for full gradients; small batches make a pass go further.
+//!
+//! *Needs.* A smooth loss, one row to a unit, the true number of rows (so not add-remove). Time: `passes` over the data, one core.
+//!
+//! *Reference.* Wu, Li, Kumar, Chaudhuri, Jha, Naughton 2017; as P-PSGD and P-SCPSGD in Iyengar et al. 2019.
+
+use super::end_noise::{Recipe, calibrated, check};
+use super::output_gd::balanced_time;
+use super::{Method, Plan, Problem};
+use crate::error::{Error, Result};
+use privfit_kernel::privacy::Pace;
+
+/// Row of the list.
+pub const METHOD: Method = Method {
+    name: "permutation-sgd",
+    alias: "P-PSGD, P-SCPSGD, PSGD",
+    needs: "smooth loss, one row to a unit",
+    guarantee: "pure (delta = 0) or (epsilon, delta), zero-out and replace-one",
+    source: "Wu et al. 2017, stability worked out step by step",
+    settings: &[
+        ("passes", "passes over the data"),
+        ("batch", "records to a batch"),
+        ("rate", "length of a step, for constant steps"),
+        ("schedule", "0 constant, 1 decreasing, 2 square-root steps"),
+        ("power", "power of the number of rows in the last two"),
+        ("ridge", "strength of the ridge, in sum form: takes the strongly convex steps"),
+    ],
+    published: false,
+    plan,
+};
+
+fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
+    let losses = check(problem, "permutation-sgd")?;
+    let loss = &losses[0];
+    let settings = &problem.settings;
+    let n = problem.rows.max(1) as f64;
+    let mu = settings.within("ridge", 0.0, 0.0, 1e12)? / n;
+    let batch = settings.within("batch", 50.0, 1.0, 1e9)?.round().min(n);
+    let updates = (n / batch).ceil();
+    let longest = 2.0 / loss.smoothness;
+    let time = balanced_time(problem, loss)?;
+    // Ten passes, or as many as steps of half the longest need for the same way.
+    let passes = (time / (updates * 0.5 * longest)).ceil().clamp(10.0, 1000.0);
+    let passes = settings.within("passes", passes, 1.0, 1e6)?.round();
+    let rate = settings.within("rate", (time / (updates * passes)).min(0.5 * longest), 1e-12, 1e9)?;
+    if rate > longest {
+        return Err(Error::misuse(format!(
+            "rate is {rate}: above {longest} neighbours move apart in every step; give at most that"
+        )));
+    }
+    let scale = 2.0 / loss.smoothness;
+    let offset = n.powf(settings.within("power", 0.5, 0.0, 1.0)?);
+    let pace = match settings.within("schedule", 0.0, 0.0, 2.0)?.round() as u32 {
+        _ if mu > 0.0 => Pace::Strong { cap: 1.0 / (loss.smoothness + mu), strength: mu },
+        0 => Pace::Constant(rate),
+        1 => Pace::Decreasing { scale, offset },
+        _ => Pace::SquareRoot { scale, offset },
+    };
+    let recipe = Recipe { ridge: mu, batch: Some(batch as usize), passes: passes as u64, pace, own_size: false };
+    calibrated(problem, losses, recipe)
+}

@@ -1,0 +1,38 @@
+//! Private Frank-Wolfe as published: Laplace noise for the scores, twice what they need, and a composition that overshoots by
+//! epsilon^2/(4 ln(1/delta)). Its clipping holds from above only; here cells are cut on both sides. The choice is
+//! made with Gumbel noise of the printed scale, which has the same range of losses and a little less spread.
+
+use super::printed::{frank_wolfe_scale, frank_wolfe_step};
+use super::{plain, shares};
+use crate::error::Result;
+use crate::method::frank_wolfe::{FrankWolfe, polytope};
+use crate::method::{Method, Plan, Problem};
+use privfit_kernel::privacy::Exponential;
+
+/// Row of the list.
+pub const METHOD: Method = Method {
+    name: "published-p-fw",
+    alias: "printed P-FW",
+    needs: "any loss, L1 ball or simplex, delta > 0",
+    guarantee: "printed: (epsilon, delta), replace-one; overshoots a little",
+    source: "Iyengar et al. 2019, algorithm 5, after Talwar et al. 2015",
+    settings: &[("steps", "number of steps"), ("cap", "cells are cut at this size, from 0 to 1: L of the publication")],
+    published: true,
+    plan,
+};
+
+fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
+    let problem = plain(problem);
+    let (losses, epsilon, delta) = shares(&problem, "published-p-fw")?;
+    let (corner, simplex) = polytope(&problem)?;
+    let steps = problem.settings.within("steps", 50.0, 1.0, 1e6)?.round() as u64;
+    let cap = problem.settings.within("cap", 1.0, 1e-4, 1.0)?;
+    let rows = problem.rows.max(1) as f64;
+    // Of the average loss on a corner of length `corner`; ours is for one coordinate of the sum.
+    let scale = frank_wolfe_scale(cap, corner, steps as f64, rows, epsilon, delta) * rows / corner;
+    let lipschitz = losses[0].lipschitz;
+    let mechanism = Exponential::for_gradients(lipschitz, 1.0, cap, scale / (cap * lipschitz))?;
+    let event = mechanism.event().repeated(steps * losses.len() as u64);
+    let features = problem.features;
+    Ok(Box::new(FrankWolfe { losses, mechanism, steps, corner, simplex, part: frank_wolfe_step, cap, event, features }))
+}

@@ -1,0 +1,52 @@
+//! Published forms with their printed constants, for comparison only. A plan here has the noise that its authors printed, and an
+//! event that says what that noise truly guarantees, or that it guarantees nothing; it never claims the epsilon it was asked for.
+//! Several classes are one against the rest, epsilon and delta divided evenly, as published. Rows have norm 1, so L = 1.
+
+pub mod amp;
+pub mod frank_wolfe;
+pub mod gradient_output;
+pub mod notes_sgd;
+pub mod permutation;
+pub mod printed;
+pub mod rounds;
+pub mod sampled_sgd;
+
+use super::{Method, Problem};
+use crate::error::{Error, Result};
+use privfit_kernel::privacy::Loss;
+
+/// Every published form.
+pub const ALL: &[Method] = &[
+    amp::AMP,
+    amp::WITHOUT_SETTINGS,
+    amp::KST12,
+    permutation::CONVEX,
+    permutation::STRONG,
+    sampled_sgd::METHOD,
+    frank_wolfe::METHOD,
+    gradient_output::METHOD,
+    rounds::METHOD,
+    notes_sgd::METHOD,
+];
+
+/// The problem with the losses of the publications: slopes not cut, corners as sharp as theirs.
+pub(crate) fn plain(problem: &Problem) -> Problem {
+    let mut plain = problem.clone();
+    for (loss, key, value) in [("logistic", "slope_clip", 1.0), ("huber-svm", "width", 0.1)] {
+        if problem.loss.name == loss {
+            plain.settings.0.entry(key.into()).or_insert(value);
+        }
+    }
+    plain
+}
+
+/// Losses, and the epsilon and delta of each head; several classes at once were not published.
+pub(crate) fn shares(problem: &Problem, method: &str) -> Result<(Vec<Loss>, f64, f64)> {
+    problem.needs_delta(method)?;
+    if problem.loss.many || problem.rows_per_unit > 1 {
+        return Err(Error::misuse(format!("{method} has one score and one row to a unit: use --loss logistic and unit = \"row\"")));
+    }
+    let losses = super::head_losses(problem)?;
+    let heads = losses.len() as f64;
+    Ok((losses, problem.target.epsilon / heads, problem.target.delta / heads))
+}

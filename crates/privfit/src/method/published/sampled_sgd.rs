@@ -1,0 +1,57 @@
+//! Private minibatch SGD as published: noise from the small-epsilon limit of a moments bound, its conditions dropped. Beyond that
+//! corner the true epsilon is up to hundreds of times the claim. It samples with replacement; here it runs, and is
+//! accounted, on Poisson samples of the same expected size, which is kinder to it.
+
+use super::printed::sgd_sigma;
+use super::{plain, shares};
+use crate::error::Result;
+use crate::method::noisy_gd::{Answer, Steps};
+use crate::method::{Method, Plan, Problem};
+use privfit_kernel::privacy::{Gaussian, Rate, planned_step};
+
+/// Row of the list.
+pub const METHOD: Method = Method {
+    name: "published-p-sgd",
+    alias: "printed P-SGD",
+    needs: "any loss, delta > 0",
+    guarantee: "printed: (epsilon, delta), replace-one; false unless the noise exceeds one gradient",
+    source: "Iyengar et al. 2019, algorithm 4, after Bassily et al. 2014",
+    settings: &[
+        ("steps", "number of steps"),
+        ("batch", "records to a step"),
+        ("rate", "length of a step"),
+        ("lambda", "ridge of the average loss"),
+    ],
+    published: true,
+    plan,
+};
+
+fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
+    let problem = plain(problem);
+    let (losses, epsilon, delta) = shares(&problem, "published-p-sgd")?;
+    let settings = &problem.settings;
+    let rows = problem.rows.max(1) as f64;
+    let steps = settings.within("steps", 1000.0, 1.0, 1e7)?.round() as u64;
+    let batch = settings.within("batch", 50.0, 1.0, 1e9)?.round().min(rows);
+    let rate = settings.within("rate", 1.0, 1e-9, 1e9)?;
+    let lambda = settings.within("lambda", 0.0, 0.0, 1.0)?;
+    let sampled = Some(Rate::new(batch / rows)?).filter(|_| batch < rows);
+    let clip = losses[0].lipschitz;
+    let noise_multiplier = sgd_sigma(1.0, steps as f64, rows, epsilon, delta) * batch;
+    let mechanism = Gaussian::for_gradients(clip, noise_multiplier)?;
+    let event = planned_step(&mechanism, problem.features, sampled).repeated(steps * losses.len() as u64);
+    Ok(Box::new(Steps {
+        losses,
+        mechanism,
+        sampled,
+        steps,
+        rate: Box::new(move |_| rate),
+        momentum: 0.0,
+        ridge: lambda * batch,
+        divide: batch,
+        answer: Answer::Last,
+        event,
+        constraint: problem.constraint,
+        features: problem.features,
+    }))
+}

@@ -50,6 +50,25 @@ enum What {
         #[arg(long, default_value_t = 5)]
         repeats: usize,
     },
+    /// Published tables: every published method with what it truly guarantees, next to ours; resumable
+    #[command(after_help = "Example:\n  privfit bench tables convex --shared ../shared --out bench/convex\n\nFinished cells are kept in the output \
+directory; a run that was stopped goes on where it was.")]
+    Tables {
+        /// Which tables: convex
+        which: String,
+        /// Directory with data and schemas
+        #[arg(long, default_value = "../shared")]
+        shared: std::path::PathBuf,
+        /// Where CSV files, tables and plots go
+        #[arg(long, default_value = "bench/convex")]
+        out: std::path::PathBuf,
+        /// Only data sets whose name contains one of these
+        #[arg(long, value_delimiter = ',')]
+        only: Vec<String>,
+        /// Two fits to a cell: to see that everything runs
+        #[arg(long)]
+        quick: bool,
+    },
     /// Private logistic regression on a directory with Xtr.npy, ytr.npy, Xte.npy, yte.npy and meta.json; one JSON line for each fit
     #[command(after_help = "Example:\n  privfit bench fit --data DATA/syn50k --epsilon 0.1,1,8 --repeats 3 --threads 1")]
     Fit {
@@ -105,6 +124,12 @@ impl Bench {
             What::Account { repeats, only } => Ok(account(repeats.max(1), only.as_deref())?),
             What::Fit { data, test, epsilon, delta, repeats, threads } => {
                 super::bench_fit::run(&super::bench_fit::Options { data, test, epsilon, delta, repeats, threads })
+            }
+            What::Tables { which, shared, out, only, quick } => {
+                if which != "convex" {
+                    return Err(crate::Failure::misuse(format!("no tables {which:?}: give convex")));
+                }
+                super::tables::run(&super::tables::Options { shared, out, only, quick })
             }
             What::Gradient { rows, features, repeats } => {
                 if rows == 0 || features == 0 {

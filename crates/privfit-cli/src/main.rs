@@ -3,11 +3,13 @@
 mod account;
 mod bench;
 mod bench_fit;
+mod chart;
 mod fit;
 mod methods;
 mod predict;
 mod progress;
 mod schema;
+mod tables;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

@@ -177,10 +177,19 @@ impl Rate {
         self.numerator as f64 * 0.5f64.powi(64)
     }
 
-    /// Exact Bernoulli.
-    #[inline]
-    pub(crate) fn draw(self, words: &mut impl Words) -> bool {
-        words.word() < self.numerator
+    /// So many exact Bernoullis. Sixteen bits decide nearly always; only if they equal those of the rate, 48 more are drawn.
+    pub(crate) fn draw(self, count: usize, words: &mut impl Words) -> Vec<bool> {
+        const REST: u64 = (1 << 48) - 1;
+        let (first, rest) = ((self.numerator >> 48) as u16, self.numerator & REST);
+        let mut out = Vec::with_capacity(count);
+        while out.len() < count {
+            let word = words.word();
+            for part in 0..4.min(count - out.len()) {
+                let bits = (word >> (16 * part)) as u16;
+                out.push(bits < first || bits == first && words.word() & REST < rest);
+            }
+        }
+        out
     }
 }
 
@@ -226,6 +235,24 @@ mod tests {
             assert!(exact.value() >= rate);
             assert_eq!(exact.value() * 2f64.powi(64), exact.numerator as f64);
             assert_eq!((exact.numerator as f64) as u128, u128::from(exact.numerator), "no rounding in the conversion");
+        }
+        // Words that sit next to the rate, on either side of it.
+        struct Given(Vec<u64>);
+        impl Words for Given {
+            fn word(&mut self) -> u64 {
+                self.0.remove(0)
+            }
+        }
+        let third = Rate::new(1.0 / 3.0).unwrap();
+        let (first, rest) = (third.numerator >> 48, third.numerator & ((1 << 48) - 1));
+        let word = (first - 1) | first << 16 | first << 32 | (first + 1) << 48;
+        assert_eq!(third.draw(4, &mut Given(vec![word, rest - 1, rest])), [true, true, false, false]);
+        let mut rng = NoiseRng::from_key([9; 32]);
+        for rate in [1e-5, 0.001, 0.25, 0.9] {
+            let (n, p) = (4_000_000, Rate::new(rate).unwrap());
+            let hits = p.draw(n, &mut rng).into_iter().filter(|b| *b).count() as f64;
+            let spread = (n as f64 * rate * (1.0 - rate)).sqrt();
+            assert!((hits - n as f64 * rate).abs() < 6.0 * spread, "{rate}: {hits}");
         }
         for rate in [0.0, 1.0, -0.1, 1.5, f64::NAN, f64::INFINITY] {
             assert!(Rate::new(rate).is_err());

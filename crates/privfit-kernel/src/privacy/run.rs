@@ -162,7 +162,7 @@ impl<'d> Run<'d> {
     /// A fresh Poisson sample: each unit by an exact Bernoulli of its own. The rate enters the event by itself.
     pub fn poisson(&mut self, rate: Rate) -> Result<Batch<'d>> {
         let mut rng = self.entropy.rng(Stream::Sampling)?;
-        let chosen = (0..self.data.slots()).map(|_| rate.draw(&mut rng)).collect();
+        let chosen = rate.draw(self.data.slots(), &mut rng);
         self.batch(Some(chosen), Some(rate.value()), None)
     }
 

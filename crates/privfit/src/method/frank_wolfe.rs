@@ -10,7 +10,8 @@
 //! composition that overshoots, and cuts cells from above only; see `published/frank_wolfe.rs`.
 //!
 //! *Accuracy.* The noise grows like ln d only, so it is for many features and sparse weights; with few features or many records
-//! `objective` is better. `cap` defaults to what the public bounds say about a cell, or 4/sqrt(features) for dense rows on the sphere.
+//! `objective` is better. `cap` defaults to
+//! 1.25/sqrt(columns before encoding), a little above a typical cell of a dense row on the sphere, and to 1 for sparse rows.
 //!
 //! *Needs.* Any loss, one row to a unit, a constraint l1:R or simplex:R (default l1:30), delta > 0. Time: a pass for each step.
 //!
@@ -55,7 +56,7 @@ pub(super) fn usual_cap(problem: &Problem) -> f64 {
     // Dense rows on the sphere have cells of about 1/sqrt(d); a category has a few large cells.
     let dense = problem.columns.iter().filter(|c| c.group.is_none()).count().max(1) as f64;
     let groups = problem.columns.iter().filter_map(|c| c.group).max().map_or(0.0, |g| g as f64 + 1.0);
-    (4.0 / (dense + groups).sqrt()).min(1.0)
+    (1.25 / (dense + groups).sqrt()).min(1.0)
 }
 
 pub(super) fn polytope(problem: &Problem) -> Result<(f64, bool)> {
@@ -78,7 +79,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     // The noise of a choice grows like the root of the steps; more of them are worth it where scores stand out.
     let n = problem.rows.max(1) as f64;
     let signal = n / (problem.single_noise()? * (2.0 * problem.features as f64).ln());
-    let steps = problem.settings.within("steps", (signal / 4.0).clamp(5.0, 200.0).round(), 1.0, 1e6)?.round() as u64;
+    let steps = problem.settings.within("steps", (signal / 8.0).clamp(8.0, 150.0).round(), 1.0, 1e6)?.round() as u64;
     let heads = losses.len() as u64;
     let parts = |nm: f64| -> Result<(Exponential, Event)> {
         let mechanism = Exponential::for_gradients(losses[0].lipschitz, 1.0, cap, nm)?;

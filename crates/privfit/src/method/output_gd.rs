@@ -61,8 +61,8 @@ pub(super) fn balanced_ridge(problem: &Problem, loss: &Loss) -> Result<f64> {
 pub(super) fn balanced_time(problem: &Problem, loss: &Loss) -> Result<f64> {
     let n = problem.rows.max(1) as f64;
     let noise = rough_noise(problem, loss)? * loss.lipschitz;
-    let d = (problem.features * loss.outputs) as f64;
-    Ok((RADIUS * RADIUS * n * n / (2.0 * loss.smoothness * d * noise * noise)).cbrt())
+    // Noise of deviation s on every weight costs at most smoothness s^2 / 2 of the average loss, since rows have norm 1.
+    Ok((RADIUS * RADIUS * n * n / (2.0 * loss.smoothness * noise * noise)).cbrt())
 }
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {

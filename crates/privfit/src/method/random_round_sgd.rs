@@ -9,7 +9,7 @@
 //!
 //! *Accuracy.* A stationary point in expectation, also for losses that are not convex: that is what it is for. On convex losses the
 //! average of `noisy-sgd` is better. The rate is the smaller of 1/smoothness and D/(s sqrt(steps)), D^2 = 2 (bound on the loss at 0) /
-//! smoothness, s^2 the second moment of the noisy average gradient: public numbers, where the published rule looks at the data.
+//! smoothness, s^2 the variance of the noisy average gradient: public numbers, where the published rule looks at the data.
 //!
 //! *Needs.* A smooth loss, delta > 0. Time: at most sampling rate x steps passes.
 //!
@@ -49,7 +49,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let loss = &losses[0];
     let dimension = problem.features * loss.outputs;
     let divide = n * fraction;
-    let moment = loss.lipschitz.powi(2) * (1.0 + 1.0 / divide)
+    let moment = loss.lipschitz.powi(2) / divide
         + dimension as f64 * (mechanism.standard_deviation() / divide).powi(2);
     let way = (2.0 * loss.at_zero / loss.smoothness).sqrt();
     let usual = (way / (moment * steps as f64).sqrt()).min(1.0 / loss.smoothness);

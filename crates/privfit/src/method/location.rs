@@ -173,3 +173,150 @@ impl Plan for Location {
         Ok(point)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Schema;
+    use crate::data::csv::Csv;
+    use crate::data::encode::{Encoder, Row};
+    use crate::data::load::load_from;
+    use crate::data::{Cell, Record};
+    use privfit_kernel::engine::Threads;
+    use privfit_kernel::privacy::{Contribution, Entropy, Mechanism};
+
+    const UNIT: &str = "unit = { column = \"u\", max_rows = 3 }\nunits = 3";
+
+    fn schema(unit: &str) -> Schema {
+        Schema::parse(&format!(
+            "[dataset]\nname = \"t\"\n{unit}\n[features.a]\ntype = \"number\"\nmin = -1\nmax = 1\n\
+             [features.b]\ntype = \"category\"\nvalues = [\"p\", \"q\", \"r\"]\n[features.u]\ntype = \"ignore\"\n"
+        ))
+        .unwrap()
+    }
+
+    /// What records add to a sum: the same seed gives the same noise, so it is the difference to a release of null records. The mechanism
+    /// would let ten times the reach through.
+    fn added(schema: &Schema, contribution: &Contribution, records: &[&str]) -> Vec<f64> {
+        let wide = Gaussian::new(10.0, 1.0, 10).unwrap();
+        let event = wide.event(contribution.dimension);
+        let release = |records: &[&str]| {
+            let text = format!("a,b,u\n0.1,p,1\n{}\n-0.4,q,2\n", records.join("\n"));
+            let (entropy, engine) = (Entropy::simulated(8), Threads::new(1));
+            let mut reader = Csv::open(Box::new(std::io::Cursor::new(text.into_bytes()))).unwrap();
+            let data = load_from(&mut reader, schema, &entropy).unwrap();
+            let mut run = Run::begin(&data, &engine, &entropy, &event).unwrap();
+            let everyone = run.everyone().unwrap();
+            run.at(&wide, |run, scale| {
+                let noise = run.draw(&scale, contribution.dimension)?;
+                let sum = everyone.sum(&noise, contribution)?;
+                run.release(noise, &sum)
+            })
+            .unwrap()
+        };
+        let null = release(&["broken"]);
+        release(records).iter().zip(&null).map(|(a, b)| a - b).collect()
+    }
+
+    fn size(v: &[f64]) -> f64 {
+        v.iter().map(|x| x * x).sum::<f64>().sqrt()
+    }
+
+    fn encoded(schema: &Schema, a: &str, b: &str) -> Vec<f64> {
+        let encoder = Encoder::new(schema, &["a", "b", "u"].map(String::from), true).unwrap();
+        let mut row = Row::default();
+        encoder.encode(Record::Cells(&[Cell::Text(a.as_bytes()), Cell::Text(b.as_bytes()), Cell::Text(b"1")]), None, &mut row);
+        row.dense
+    }
+
+    /// A record adds the derivative of its loss: by finite differences for the median, and its row for the mean.
+    #[test]
+    fn contributions_are_derivatives() {
+        let schema = schema("");
+        for (a, b) in [("1", "q"), ("-0.3", "r"), ("0.02", "z")] {
+            let x = encoded(&schema, a, b);
+            let line = format!("{a},{b},1");
+            let sum = added(&schema, &mean::contribution(4), &[&line]);
+            assert!(sum.iter().zip(&x).all(|(s, x)| (s - x).abs() < 5e-5), "{sum:?} {x:?}");
+            // Rows are kept to 16 bits, and the median is about what is kept.
+            let x = sum;
+            for width in [0.01, 0.3, 1.0] {
+                for point in [[0.0; 4], [0.1, 0.0, -0.2, 0.4], [0.6, 0.6, 0.1, 0.1], [x[0] + 0.003, x[1], x[2], x[3]]] {
+                    let gradient = added(&schema, &geometric_median::contribution(width, &point), &[&line]);
+                    let far = |point: &[f64]| size(&point.iter().zip(&x).map(|(t, x)| t - x).collect::<Vec<_>>());
+                    for j in 0..4 {
+                        let moved = |h: f64| {
+                            let mut at = point;
+                            at[j] += h;
+                            geometric_median::value(width, far(&at))
+                        };
+                        let difference = (moved(1e-6) - moved(-1e-6)) / 2e-6;
+                        assert!((gradient[j] - difference).abs() < 1e-5, "{line} {width} {point:?}: {gradient:?} {difference}");
+                    }
+                }
+            }
+        }
+        // By hand: 0.5 of the half-range, two columns, from the origin.
+        let gradient = added(&schema, &geometric_median::contribution(0.05, &[0.0; 4]), &["0.5,p,1"]);
+        for (g, expected) in gradient.iter().zip([-0.5 / 1.25f64.sqrt(), -1.0 / 1.25f64.sqrt(), 0.0, 0.0]) {
+            assert!((g - expected).abs() < 1e-4, "{gradient:?}");
+        }
+    }
+
+    /// Nobody adds more than 1, single rows or units of several; two gradients differ by at most their distance over the width; and
+    /// records without a readable cell add nothing at all.
+    #[test]
+    fn one_unit_moves_a_sum_by_its_reach_at_most() {
+        let units: [&[&str]; 9] = [
+            &["1,q,7"],
+            &["-1,p,7"],
+            &["inf,r,7"],
+            &["0,,7"],
+            &["1,q,7", "1,q,7", "1,q,7"],
+            &["1,q,7", "-1,p,7"],
+            &["1,q,7", "broken", "nan,,7"],
+            &["nan,,7"],
+            &[",w,7", "nan,?,7"],
+        ];
+        let points = [[0.0; 4], [0.9, 0.0, 0.4, 0.0], [-0.7, 0.7, 0.0, 0.0], [1e6, -1e6, 3.0, 0.0]];
+        for unit in ["", UNIT] {
+            let schema = schema(unit);
+            let mut all: Vec<(f64, Contribution)> = vec![(mean::REACH, mean::contribution(4))];
+            for width in [0.01, 0.05, 1.0] {
+                all.extend(points.iter().map(|p| (geometric_median::REACH, geometric_median::contribution(width, p))));
+            }
+            for (reach, contribution) in all {
+                let mut largest = 0f64;
+                for records in units.iter().filter(|r| r.len() == 1 || !unit.is_empty()) {
+                    let moved = added(&schema, &contribution, records);
+                    assert!(size(&moved) <= reach * (1.0 + 1e-9), "{records:?}: {moved:?}");
+                    largest = largest.max(size(&moved));
+                    if records.iter().all(|r| r.starts_with("nan") || r.starts_with(',')) {
+                        assert_eq!(moved, vec![0.0; 4], "{records:?}");
+                    }
+                }
+                assert!(largest > 0.6 * reach, "the test never comes near the bound: {largest} of {reach}");
+            }
+        }
+    }
+
+    /// Slopes change by at most the change of the point over the width.
+    #[test]
+    fn gradients_are_smooth() {
+        let schema = schema("");
+        let x = encoded(&schema, "0.2", "q");
+        for width in [0.01, 0.05, 1.0] {
+            let mut steepest = 0f64;
+            for (i, radius) in [0.0, 0.3, 0.7, 0.99, 1.0, 1.5, 30.0].iter().enumerate() {
+                let at = |r: f64| [x[0] + r, x[1], x[2], x[3]];
+                let h = 0.1 * width * (1 + i) as f64;
+                let (a, b) = (at(radius * width), at(radius * width + h));
+                let gradient = |p: &[f64]| added(&schema, &geometric_median::contribution(width, p), &["0.2,q,1"]);
+                let change = size(&gradient(&a).iter().zip(gradient(&b)).map(|(a, b)| a - b).collect::<Vec<_>>());
+                assert!(change <= h / width * (1.0 + 1e-6), "{width} {radius}: {change}");
+                steepest = steepest.max(change / h * width);
+            }
+            assert!(steepest > 0.9, "{steepest}");
+        }
+    }
+}

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Example:
   privfit predict --model model.json --data new.csv --out predictions.csv
 
-A model without a target is a point: without --data it is printed in the units of the columns (shares for categories), with --data the
-distance of each row from it, in units of the ball that holds all rows.")]
+A model without a target is a point: without --data it is printed in the units of the columns (shares for categories), with
+--data the distance of each row from it, in units of the ball that holds all rows.")]
 pub(crate) struct Predict {
     /// Model file
     #[arg(long)]
@@ -214,9 +214,8 @@ impl Evaluate {
                 .map(|(k, v)| (k.to_string(), if *k == "rows" { (*v as u64).into() } else { (*v).into() }))
                 .collect();
             if let Some(apart) = &apart {
-                let columns = apart.report().into_iter();
-                let column = |(name, point, mean): (&str, f64, f64)| serde_json::json!({"name": name, "point": point, "mean_distance": mean});
-                map.insert("columns".into(), columns.map(column).collect());
+                let column = |c: (&str, f64, f64)| serde_json::json!({"name": c.0, "point": c.1, "mean_distance": c.2});
+                map.insert("columns".into(), apart.report().into_iter().map(column).collect());
             }
             print_line(&serde_json::Value::Object(map).to_string());
         } else {

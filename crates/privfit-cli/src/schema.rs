@@ -117,6 +117,7 @@ fn init(path: &PathBuf) -> Result<(), Failure> {
         "# Public facts: replace every \"?\" from documentation or domain knowledge, never from the private rows.\n",
     );
     out.push_str(&format!("[dataset]\nname = {}\nunit = \"row\"\n\n", quote(&stem)));
+    out.push_str("# Without [target] one point stands for all rows: their mean or geometric median.\n");
     out.push_str("[target]\ncolumn = \"?\"\nclasses = [\"?\"]\n");
     for (column, numeric) in columns.iter().zip(numeric) {
         out.push_str(&format!("\n[features.{}]\n", key(column)));

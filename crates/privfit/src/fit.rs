@@ -105,7 +105,8 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
     {
         let high = if high > 0.0 { high } else { 100.0 };
         return Err(Error::misuse(format!(
-            "loss poisson is for counts from 0 and the target begins at {low}: give bounds = [0, {high}] in [target], or use --loss squared"
+            "loss poisson is for counts from 0 and the target begins at {low}: give bounds = [0, {high}] in [target], or use \
+             --loss squared"
         )));
     }
     if !(job.epsilon > 0.0 && job.epsilon.is_finite()) {

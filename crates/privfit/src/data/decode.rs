@@ -1,7 +1,7 @@
 //! From a point among encoded rows back to the units of the columns: for released points, where there is no target.
 //!
-//! A number comes back inside of its bounds; on a log scale what was averaged are logarithms. A category comes back as the share of each
-//! of its values (of the second one, where there are two).
+//! A number comes back inside of its bounds; on a log scale what was averaged are logarithms. A category comes back as the share
+//! of each of its values (of the second one, where there are two).
 
 use crate::schema::{Feature, Features, Schema};
 

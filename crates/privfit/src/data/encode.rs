@@ -250,7 +250,7 @@ impl Encoder {
         }
     }
 
-    /// Whether a cell of the record says something. A row of nothing but missing cells would pull a point to the middle of its bounds.
+    /// Whether a cell of the record says something: nothing but missing cells would pull a point to the middle of its bounds.
     fn readable(&self, record: Record<'_>) -> bool {
         match record {
             Record::Broken => false,

@@ -169,8 +169,8 @@ pub fn find(name: &str) -> Option<&'static LossEntry> {
     ALL.iter().find(|l| l.name == name)
 }
 
-/// The loss itself: its numbers, class weights (all 1 if none are given), and the class that a single score speaks for. None for a loss
-/// without scores.
+/// The loss itself: its numbers, class weights (all 1 if none are given), and the class that a single score speaks for. None for
+/// a loss without scores.
 pub fn build(entry: &LossEntry, numbers: &[f64], classes: usize, positive: usize, weights: &[f64]) -> Option<Loss> {
     let number = numbers.first().copied().unwrap_or(0.0);
     let weight = |c: usize| weights.get(c).copied().unwrap_or(1.0);
@@ -363,8 +363,8 @@ mod tests {
         assert!(exact_exp(f64::NAN).is_finite() && exact_exp(f64::INFINITY).is_finite() && exact_exp(f64::NEG_INFINITY) > 0.0);
     }
 
-    /// Adversarial search for a slope, a change of slopes, a trace and a value at zero above the constants; the constants are met up
-    /// to a part of them, so that none is loose without reason.
+    /// Adversarial search for a slope, a change of slopes, a trace and a value at zero above the constants; the constants are met
+    /// up to a part of them, so that none is loose without reason.
     #[test]
     fn constants_hold_and_are_tight() {
         for (loss, classes) in every() {

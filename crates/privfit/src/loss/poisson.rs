@@ -1,10 +1,10 @@
-//! Poisson regression for counts from 0 to a public bound: y in [0, 1] is the count over the bound, the score s the logarithm of the
-//! rate over the bound. e^s - y s, less its minimum y - y ln y; beyond s = 0, where the rate would leave the bound, it goes on as its
-//! tangent. Labels are 2 y - 1, as for every number whose bounds start at 0. No parameters.
+//! Poisson regression for counts from 0 to a public bound: y in [0, 1] is the count over the bound, the score s the logarithm of
+//! the rate over the bound. e^s - y s, less its minimum y - y ln y; beyond s = 0, where the rate would leave the bound, it goes
+//! on as its tangent. Labels are 2 y - 1, as for every number whose bounds start at 0. No parameters.
 //!
-//! Constants for rows of norm 1: the slope min(e^s, 1) - y goes from -y to 1 - y, so its size is at most 1; the second derivative is e^s
-//! below 0 and nothing beyond, so at most 1. A plain Poisson loss has no bound on either and is not offered. At s = 0 the value is
-//! 1 - y + y ln y, which falls in y, so at most 1.
+//! Constants for rows of norm 1: the slope min(e^s, 1) - y goes from -y to 1 - y, so its size is at most 1; the second derivative
+//! is e^s below 0 and nothing beyond, so at most 1. A plain Poisson loss has no bound on either and is not offered. At s = 0 the
+//! value is 1 - y + y ln y, which falls in y, so at most 1.
 
 use super::{exact_exp, fast_exp};
 use privfit_kernel::privacy::{Loss, LossParameters};

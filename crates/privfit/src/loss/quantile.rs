@@ -1,10 +1,10 @@
-//! Quantile regression for targets in [-1, 1]: the pinball loss of the residual r = y - s at level q, q r above and (q - 1) r below,
-//! averaged over r - h ... r + h, which rounds its corner: (q - 1/2) r + r^2 / 4h + h / 4 for |r| <= h, unchanged beyond.
+//! Quantile regression for targets in [-1, 1]: the pinball loss of the residual r = y - s at level q, q r above and (q - 1) r
+//! below, averaged over r - h ... r + h, which rounds its corner: (q - 1/2) r + r^2 / 4h + h / 4 for |r| <= h, unchanged beyond.
 //! Parameters: q, h.
 //!
-//! Constants for rows of norm 1: the slope in s goes from -q to 1 - q, linearly over |r| <= h, so its size is at most max(q, 1 - q) and
-//! the second derivative at most 1 / 2h. An average of pinball losses is never below the pinball loss, hence never negative. At s = 0
-//! it is convex in y, so largest at y = 1 or -1: max(q, 1 - q), or |q - 1/2| + (h + 1/h) / 4 for h above 1.
+//! Constants for rows of norm 1: the slope in s goes from -q to 1 - q, linearly over |r| <= h, so its size is at most max(q, 1 -
+//! q) and the second derivative at most 1 / 2h. An average of pinball losses is never below the pinball loss, hence never
+//! negative. At s = 0 it is convex in y, so largest at y = 1 or -1: max(q, 1 - q), or |q - 1/2| + (h + 1/h) / 4 for h above 1.
 
 use privfit_kernel::privacy::Loss;
 

@@ -1,16 +1,17 @@
 //! One point for all rows, without a target: their mean, or their geometric median.
 //!
-//! *What it computes.* `mean` (as method `statistics`): one noisy sum of the rows over the public number of units. `geometric-median` (as
-//! `noisy-gd` or `noisy-sgd`): steps against noisy sums of unit vectors that point from the rows to the iterate; the last iterate is
-//! the answer. Rows have no constant feature and lie in the unit ball by the bounds of the schema; so does the answer.
+//! *What it computes.* `mean` (as method `statistics`): one noisy sum of the rows over the public number of units.
+//! `geometric-median` (as `noisy-gd` or `noisy-sgd`): steps against noisy sums of unit vectors that point from the rows to the
+//! iterate; the last iterate is the answer. Rows have no constant feature and lie in the unit ball by the bounds of the schema;
+//! so does the answer.
 //!
-//! *Privacy.* A unit adds a vector of length at most 1 (`loss/mean.rs`, `loss/geometric_median.rs`), cut on the integers: zero-out and
-//! add-remove move a sum by at most 1, replace-one by 2. One Gaussian event for the mean, one for each step otherwise, sampled for
-//! `noisy-sgd`. Steps, projections and the way back to the original units look at released numbers only.
+//! *Privacy.* A unit adds a vector of length at most 1 (`loss/mean.rs`, `loss/geometric_median.rs`), cut on the integers:
+//! zero-out and add-remove move a sum by at most 1, replace-one by 2. One Gaussian event for the mean, one for each step
+//! otherwise, sampled for `noisy-sgd`. Steps, projections and the way back to the original units look at released numbers only.
 //!
-//! *Accuracy.* The mean is off by noise sqrt(d) / n in units of the ball. Records that can't be read, and a number of rows that is too
-//! large under add-remove, draw it to the origin, which is the middle of the bounds. Steps of the median shrink from `rate` to a 150th
-//! of it, so that the last ones fit data that are narrow against their bounds, whatever the curvature is.
+//! *Accuracy.* The mean is off by noise sqrt(d) / n in units of the ball. Records that can't be read, and a number of rows that
+//! is too large under add-remove, draw it to the origin, which is the middle of the bounds. Steps of the median shrink from
+//! `rate` to a 150th of it, so that the last ones fit data that are narrow against their bounds, whatever the curvature is.
 //!
 //! *Needs.* A schema without [target], delta > 0. Time: one pass over the data, or one for each step.
 //!
@@ -195,8 +196,8 @@ mod tests {
         .unwrap()
     }
 
-    /// What records add to a sum: the same seed gives the same noise, so it is the difference to a release of null records. The mechanism
-    /// would let ten times the reach through.
+    /// What records add to a sum: the same seed gives the same noise, so it is the difference to a release of null records. The
+    /// mechanism would let ten times the reach through.
     fn added(schema: &Schema, contribution: &Contribution, records: &[&str]) -> Vec<f64> {
         let wide = Gaussian::new(10.0, 1.0, 10).unwrap();
         let event = wide.event(contribution.dimension);
@@ -263,8 +264,8 @@ mod tests {
         }
     }
 
-    /// Nobody adds more than 1, single rows or units of several; two gradients differ by at most their distance over the width; and
-    /// records without a readable cell add nothing at all.
+    /// Nobody adds more than 1, single rows or units of several; two gradients differ by at most their distance over the width;
+    /// and records without a readable cell add nothing at all.
     #[test]
     fn one_unit_moves_a_sum_by_its_reach_at_most() {
         let units: [&[&str]; 9] = [

@@ -26,7 +26,7 @@ use privfit_kernel::privacy::{Gaussian, Loss, Rate, Run, planned_step};
 pub const METHOD: Method = Method {
     name: "noisy-gd",
     alias: "DP-GD",
-    needs: "any loss, delta > 0",
+    needs: "any loss but mean, delta > 0",
     guarantee: "(epsilon, delta), all adjacencies; also units of several rows",
     source: "Song et al. 2013, Bassily et al. 2014, exact Gaussian composition",
     settings: SETTINGS,

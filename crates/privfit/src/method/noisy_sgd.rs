@@ -20,7 +20,7 @@ use crate::error::Result;
 pub const METHOD: Method = Method {
     name: "noisy-sgd",
     alias: "DP-SGD, P-SGD",
-    needs: "any loss, delta > 0",
+    needs: "any loss but mean, delta > 0",
     guarantee: "(epsilon, delta), all adjacencies",
     source: "Bassily et al. 2014, Abadi et al. 2016; Poisson samples, numerical composition",
     settings: &[

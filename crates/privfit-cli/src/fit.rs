@@ -6,6 +6,7 @@ use privfit::account::{Adjacency, Event};
 use privfit::constraint::Constraint;
 use privfit::data::load::Source;
 use privfit::fit::{Job, Prepared, prepare, public_rows};
+use privfit::loss::Task;
 use privfit::method::Settings;
 use privfit::privacy::Entropy;
 use privfit::{Artifact, Error, Schema};
@@ -19,6 +20,7 @@ use std::path::{Path, PathBuf};
   privfit fit examples/adult/job.toml
   privfit fit --data visits.csv --schema visits.toml --epsilon 1 --delta 1e-8 --out model.json
   privfit fit examples/adult/job.toml --epsilon 0.1 --dry-run
+  privfit fit --data visits.csv --schema counts.toml --loss quantile --set quantile=0.9 --epsilon 1 --delta 1e-8 --out model.json
 
 A job file holds the same keys as the flags (data, labels, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out,
 threads, and a table [set]); paths in it are relative to it, and flags win over it."
@@ -47,7 +49,7 @@ pub(crate) struct Fit {
     /// zero-out (default), replace-one or add-remove
     #[arg(long)]
     adjacency: Option<String>,
-    /// logistic, softmax, huber-svm, hinge, squared or huber
+    /// logistic, softmax, huber-svm, hinge; squared, huber, quantile, poisson; mean, geometric-median (see `privfit methods`)
     #[arg(long)]
     loss: Option<String>,
     /// auto (default), or a method of `privfit methods`
@@ -270,7 +272,11 @@ impl Fit {
         }
         print_line(&format!("public     {}", artifact.training.public.join("; ")));
         print_line(&format!("model      {}", out.display()));
-        print_line(&format!("next       privfit evaluate --model {} --data PUBLIC_ROWS", out.display()));
+        let next = match artifact.schema.task() {
+            Task::Location => format!("privfit predict --model {} (prints the point)", out.display()),
+            _ => format!("privfit evaluate --model {} --data PUBLIC_ROWS", out.display()),
+        };
+        print_line(&format!("next       {next}"));
         Ok(())
     }
 }

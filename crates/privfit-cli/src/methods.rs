@@ -26,7 +26,12 @@ impl Methods {
                 .collect();
             let losses: Vec<serde_json::Value> = loss::ALL
                 .iter()
-                .map(|l| serde_json::json!({"name": l.name, "what": l.what, "setting": l.number.map(|n| n.0)}))
+                .map(|l| {
+                    let settings: Vec<_> = (l.numbers.iter())
+                        .map(|n| serde_json::json!({"name": n.name, "default": n.default, "range": [n.range.0, n.range.1]}))
+                        .collect();
+                    serde_json::json!({"name": l.name, "what": l.what, "settings": settings})
+                })
                 .collect();
             print_line(&serde_json::json!({"methods": methods, "losses": losses}).to_string());
             return Ok(());
@@ -43,8 +48,8 @@ impl Methods {
         }
         print_line("losses");
         for l in loss::ALL {
-            let number = l.number.map_or(String::new(), |n| format!(" [--set {}={}]", n.0, n.1));
-            print_line(&format!("  {:<10} {}{number}", l.name, l.what));
+            let numbers: String = l.numbers.iter().map(|n| format!(" [--set {}={}]", n.name, n.default)).collect();
+            print_line(&format!("  {:<16} {}{numbers}", l.name, l.what));
         }
         Ok(())
     }

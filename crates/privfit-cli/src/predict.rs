@@ -2,23 +2,28 @@
 
 use crate::{Failure, Format, print_line};
 use clap::Args;
-use privfit::data::encode::{Encoder, Row};
+use privfit::data::decode::Decoder;
+use privfit::data::encode::{Encoder, Row, UNKNOWN, is_sparse};
 use privfit::data::load::{Source, open, read_labels};
+use privfit::loss::Task;
 use privfit::model::{Metrics, Prediction};
-use privfit::schema::TargetValues;
+use privfit::schema::{Features, TargetValues};
 use privfit::{Artifact, Error};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
 #[command(after_help = "Example:
-  privfit predict --model model.json --data new.csv --out predictions.csv")]
+  privfit predict --model model.json --data new.csv --out predictions.csv
+
+A model without a target is a point: without --data it is printed in the units of the columns (shares for categories), with
+--data the distance of each row from it, in units of the ball that holds all rows.")]
 pub(crate) struct Predict {
     /// Model file
     #[arg(long)]
     model: PathBuf,
     /// Files with rows; the target column may be missing
-    #[arg(long, num_args = 1.., required = true)]
+    #[arg(long, num_args = 1..)]
     data: Vec<PathBuf>,
     /// Where predictions go, one line for each row; the terminal by default
     #[arg(long)]
@@ -62,6 +67,10 @@ fn quoted(text: &str) -> String {
 impl Predict {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let artifact = read_model(&self.model)?;
+        let point = artifact.schema.task() == Task::Location;
+        if self.data.is_empty() && !point {
+            return Err(Failure::misuse("no rows are given: add --data FILE"));
+        }
         let mut sink: Box<dyn Write> = match &self.out {
             None => Box::new(std::io::BufWriter::new(std::io::stdout().lock())),
             Some(path) => Box::new(std::io::BufWriter::new(
@@ -71,9 +80,15 @@ impl Predict {
         };
         let names = artifact.schema.class_names();
         let bounds = bounds(&artifact);
-        let mut head = String::from("prediction");
+        let mut head = String::from(if point { "distance" } else { "prediction" });
         let mut first = true;
         let mut failed = false;
+        if self.data.is_empty() {
+            first = false;
+            let mut text = String::from("feature,value\n");
+            located(&artifact).iter().for_each(|(name, x)| text.push_str(&format!("{},{x}\n", quoted(name))));
+            failed |= sink.write_all(text.as_bytes()).is_err();
+        }
         for path in &self.data {
             let mut reader = open(path, &artifact.schema)?;
             let encoder = Encoder::new(&artifact.schema, reader.columns(), false)?;
@@ -85,6 +100,7 @@ impl Predict {
                         let (low, high) = bounds.unwrap_or((-1.0, 1.0));
                         format!("{}", low + (x + 1.0) / 2.0 * (high - low))
                     }
+                    Prediction::Distance(distance) => format!("{distance}"),
                     Prediction::Class(class, probabilities) => {
                         if first && !probabilities.is_empty() {
                             names.iter().for_each(|n| head.push_str(&format!(",{}", quoted(&format!("p({n})")))));
@@ -102,7 +118,7 @@ impl Predict {
             })?;
         }
         if first {
-            failed |= writeln!(sink, "prediction").is_err();
+            failed |= writeln!(sink, "{head}").is_err();
         }
         if failed || sink.flush().is_err() {
             if self.out.is_none() {
@@ -122,12 +138,56 @@ fn bounds(artifact: &Artifact) -> Option<(f64, f64)> {
     }
 }
 
+/// The released point in the units of the columns.
+fn located(artifact: &Artifact) -> Vec<(String, f64)> {
+    let decoder = Decoder::new(&artifact.schema);
+    let cells = decoder.names().iter().zip(&artifact.model.weights[0]).enumerate();
+    cells.map(|(j, (name, x))| (name.clone(), decoder.value(j, *x))).collect()
+}
+
+/// Mean distance of rows from the released point, column by column and in the units of the columns. For tables.
+struct Apart {
+    decoder: Decoder,
+    point: Vec<(String, f64)>,
+    sums: Vec<f64>,
+    rows: f64,
+}
+
+impl Apart {
+    fn new(artifact: &Artifact) -> Option<Apart> {
+        let table = matches!(artifact.schema.features, Features::Table(_)) && !is_sparse(&artifact.schema);
+        (table && artifact.schema.task() == Task::Location).then(|| {
+            let point = located(artifact);
+            Apart { decoder: Decoder::new(&artifact.schema), sums: vec![0.0; point.len()], point, rows: 0.0 }
+        })
+    }
+
+    fn add(&mut self, row: &Row) {
+        if row.label == UNKNOWN {
+            return;
+        }
+        self.rows += 1.0;
+        for (j, (sum, cell)) in self.sums.iter_mut().zip(&row.dense).enumerate() {
+            *sum += (self.decoder.value(j, *cell) - self.point[j].1).abs();
+        }
+    }
+
+    /// Name, value of the point, mean distance of the rows from it.
+    fn report(&self) -> Vec<(&str, f64, f64)> {
+        self.point.iter().zip(&self.sums).map(|((name, x), sum)| (name.as_str(), *x, sum / self.rows.max(1.0))).collect()
+    }
+}
+
 impl Evaluate {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let artifact = read_model(&self.model)?;
         let source = Source { files: self.data.clone(), labels: self.labels.clone() };
+        if artifact.schema.task() == Task::Location && !self.labels.is_empty() {
+            return Err(Failure::misuse("the model has no target, so there are no labels: leave out --labels"));
+        }
         let bounds = bounds(&artifact);
         let mut metrics = Metrics::default();
+        let mut apart = Apart::new(&artifact);
         let mut labels = None;
         for (i, path) in self.data.iter().enumerate() {
             let mut reader = open(path, &artifact.schema)?;
@@ -144,19 +204,27 @@ impl Evaluate {
                     (row.label, row.target) = (label, target);
                 }
                 metrics.add(&artifact.model, &row, bounds);
+                apart.iter_mut().for_each(|a| a.add(&row));
             })?;
         }
         let report = metrics.report();
         if self.format == Format::Json {
-            let map: serde_json::Map<String, serde_json::Value> = report
+            let mut map: serde_json::Map<String, serde_json::Value> = report
                 .iter()
                 .map(|(k, v)| (k.to_string(), if *k == "rows" { (*v as u64).into() } else { (*v).into() }))
                 .collect();
+            if let Some(apart) = &apart {
+                let column = |c: (&str, f64, f64)| serde_json::json!({"name": c.0, "point": c.1, "mean_distance": c.2});
+                map.insert("columns".into(), apart.report().into_iter().map(column).collect());
+            }
             print_line(&serde_json::Value::Object(map).to_string());
         } else {
             for (name, value) in report {
                 let text = if name == "rows" { format!("{value}") } else { format!("{value:.6}") };
                 print_line(&format!("{name:<10}{text}"));
+            }
+            for (name, point, mean) in apart.iter().flat_map(Apart::report) {
+                print_line(&format!("column    {name}: point {point:.6}, mean distance {mean:.6}"));
             }
             eprintln!("these rows count as public: the numbers above are exact and nothing protects them");
         }

@@ -30,6 +30,7 @@ A schema:
   values = [\"A\", \"B\"]                 # anything else is none of them
   [features.note]
   type = \"ignore\"
+Without [target] one point stands for all rows: their mean, or their geometric median (--loss geometric-median).
 Files without columns: [features] kind = \"sparse\" (LIBSVM) or \"dense\" (NumPy), with dimension and row_norm, or kind = \"image\"
 (IDX), with shape and max.")]
 pub(crate) struct SchemaVerb {
@@ -116,6 +117,7 @@ fn init(path: &PathBuf) -> Result<(), Failure> {
         "# Public facts: replace every \"?\" from documentation or domain knowledge, never from the private rows.\n",
     );
     out.push_str(&format!("[dataset]\nname = {}\nunit = \"row\"\n\n", quote(&stem)));
+    out.push_str("# Without [target] one point stands for all rows: their mean or geometric median.\n");
     out.push_str("[target]\ncolumn = \"?\"\nclasses = [\"?\"]\n");
     for (column, numeric) in columns.iter().zip(numeric) {
         out.push_str(&format!("\n[features.{}]\n", key(column)));
@@ -138,6 +140,14 @@ fn check(path: &PathBuf) -> Result<(), Failure> {
         TargetValues::Classes(c) => format!("{} classes", c.len()),
         TargetValues::Positive(_) => "2 classes".into(),
         TargetValues::Bounds(low, high) => format!("a number from {low} to {high}"),
+        TargetValues::None => {
+            print_line(&format!(
+                "{}: {} encoded features, no [target]: mean or geometric median",
+                schema.name,
+                schema.dimension()
+            ));
+            return Ok(());
+        }
     };
     print_line(&format!("{}: {} encoded features, predicts {task}", schema.name, schema.dimension()));
     Ok(())

@@ -289,3 +289,100 @@ fn methods_are_listed() {
     assert_eq!(names, ["objective", "output", "noisy-gd", "noisy-sgd", "statistics"]);
     assert!(text(&privfit(&["methods"], b"").stdout).contains("AMP"));
 }
+
+/// A job, its model, and what evaluate says as JSON.
+fn fit_and_evaluate(dir: &std::path::Path, schema: &str, extra: &[&str]) -> serde_json::Value {
+    let [schema_file, data, model] = ["s.toml", "d.csv", "m.json"].map(|name| dir.join(name).to_str().unwrap().to_string());
+    std::fs::write(&schema_file, schema).unwrap();
+    let usual = ["fit", "--data", &data, "--schema", &schema_file, "--epsilon", "4", "--delta", "1e-8", "--out", &model];
+    let fit = privfit(&[&usual[..], extra].concat(), b"");
+    assert!(fit.status.success(), "{}", text(&fit.stderr));
+    assert!(text(&fit.stdout).contains("epsilon 4.0000 under zero-out"), "{}", text(&fit.stdout));
+    let evaluate = privfit(&["evaluate", "--model", &model, "--data", &data, "--format", "json"], b"");
+    assert!(evaluate.status.success(), "{}", text(&evaluate.stderr));
+    serde_json::from_slice(&evaluate.stdout).unwrap()
+}
+
+/// Quantiles, counts and points, as a user meets them. In 40 fits each limit was at least eight standard deviations away.
+#[test]
+fn quantiles_counts_and_points() {
+    let dir = scratch("losses");
+    // x runs from 0 to 10; y is x^2 or x^2 + 40, in turn; counts go up with x; one row in fifty is far off in w.
+    let mut data = String::from("x,y,n,w,c\n");
+    for i in 0..6000u32 {
+        let x = f64::from(i % 101) / 10.0;
+        let (y, n) = (x * x + 40.0 * f64::from(i / 101 % 2), (0.3 * x).exp().round());
+        let w = if i % 50 == 0 { 100.0 } else { 10.0 + f64::from(i % 7) - 3.0 };
+        data.push_str(&format!("{x},{y},{n},{w},{}\n", if i % 4 == 0 { "b" } else { "a" }));
+    }
+    std::fs::write(dir.join("d.csv"), data + "broken\n,,,,\n").unwrap();
+    let number = |name: &str, max: u32| format!("[features.{name}]\ntype = \"number\"\nmin = 0\nmax = {max}\n");
+    let target =
+        |column: &str, max: u32| format!("[dataset]\nname = \"t\"\n[target]\ncolumn = \"{column}\"\nbounds = [0, {max}]\n");
+    let get = |json: &serde_json::Value, key: &str| json[key].as_f64().unwrap_or_else(|| panic!("no {key} in {json}"));
+
+    let schema = target("y", 150) + &number("x", 10);
+    for (level, low, high) in [("quantile=0.9", 0.6, 1.0), ("quantile=0.5", 0.35, 0.65)] {
+        let seen = fit_and_evaluate(&dir, &schema, &["--loss", "quantile", "--set", level]);
+        assert!((low..=high).contains(&get(&seen, "below")) && get(&seen, "pinball") < 15.0, "{level}: {seen}");
+    }
+    let schema = target("n", 60) + &number("x", 10);
+    let seen = fit_and_evaluate(&dir, &schema, &["--loss", "poisson"]);
+    assert!(get(&seen, "deviance") < 1.0 && get(&seen, "r2") > 0.8, "{seen}");
+    let predictions = text(
+        &privfit(
+            &["predict", "--model", dir.join("m.json").to_str().unwrap(), "--data", dir.join("d.csv").to_str().unwrap()],
+            b"",
+        )
+        .stdout,
+    );
+    assert!(predictions.lines().skip(1).all(|p| (0.0..=60.0).contains(&p.parse::<f64>().unwrap())));
+
+    let schema = format!(
+        "[dataset]\nname = \"t\"\n{}{}[features.c]\ntype = \"category\"\nvalues = [\"a\", \"b\"]\n",
+        number("x", 10),
+        number("w", 100)
+    );
+    for (extra, x, w, c) in [(&[][..], 5.0, 11.8, 0.25), (&["--loss", "geometric-median"], 5.0, 10.0, 0.0)] {
+        let seen = fit_and_evaluate(&dir, &schema, extra);
+        // Rows without a readable cell are left out.
+        assert_eq!(seen["rows"], 6000);
+        assert!(get(&seen, "distance") < 0.5, "{seen}");
+        let model = dir.join("m.json");
+        let point = privfit(&["predict", "--model", model.to_str().unwrap()], b"");
+        let point = text(&point.stdout);
+        let lines: Vec<&str> = point.lines().collect();
+        assert_eq!((lines[0], lines.len()), ("feature,value", 4));
+        for (line, (name, value, near)) in lines[1..].iter().zip([("x", x, 0.3), ("w", w, 1.2), ("c=b", c, 0.15)]) {
+            let (key, number) = line.split_once(',').unwrap();
+            let number: f64 = number.parse().unwrap();
+            assert!(key == name && (number - value).abs() < near, "{extra:?}: {point}");
+        }
+        let rows = privfit(&["predict", "--model", model.to_str().unwrap(), "--data", dir.join("d.csv").to_str().unwrap()], b"");
+        assert_eq!(text(&rows.stdout).lines().next(), Some("distance"));
+    }
+
+    // What does not fit is refused before data are opened, with the way out.
+    let refused = |schema: &str, extra: &[&str], says: &str| {
+        std::fs::write(dir.join("s.toml"), schema).unwrap();
+        let usual = ["fit", "--schema", dir.join("s.toml").to_str().unwrap(), "--dry-run", "--rows", "6000", "--epsilon", "1"]
+            .map(String::from);
+        let all: Vec<&str> = usual.iter().map(String::as_str).chain(extra.iter().copied()).collect();
+        let done = privfit(&all, b"");
+        assert_eq!(done.status.code(), Some(2), "{extra:?}");
+        assert!(text(&done.stderr).contains(says), "{extra:?}: {}", text(&done.stderr));
+    };
+    let delta = ["--delta", "1e-8"];
+    refused(&schema, &[&delta[..], &["--method", "objective"]].concat(), "use --method statistics");
+    refused(&schema, &[&delta[..], &["--loss", "geometric-median", "--method", "output"]].concat(), "use --method noisy-gd");
+    refused(&schema, &["--delta", "0"], "give --delta");
+    refused(&schema, &[], "add --delta 2.8e-8 (1/rows^2)\n");
+    refused(&(schema.clone() + "[encoding]\nintercept = true\n"), &delta, "remove intercept");
+    refused(&(schema.clone() + "[encoding]\nscaling = \"sphere\"\n"), &delta, "scaling = \"ball\"");
+    let shifted = target("n", 60).replace("[0, 60]", "[1, 60]") + &number("x", 10);
+    refused(&shifted, &[&delta[..], &["--loss", "poisson"]].concat(), "give bounds = [0, 60]");
+    refused(&shifted, &[&delta[..], &["--loss", "quantile", "--set", "quantile=1"]].concat(), "from 0.01 to 0.99");
+    let check = text(&privfit(&["methods", "--format", "json"], b"").stdout);
+    assert!(check.contains("\"geometric-median\"") && check.contains("\"range\":[0.01,0.99]"), "{check}");
+    std::fs::remove_dir_all(dir).unwrap();
+}

@@ -39,6 +39,18 @@ type = "category"
 values = ["p", "q", "r"]
 "#;
 
+const POINT: &str = r#"
+[dataset]
+name = "t"
+[features.x]
+type = "number"
+min = -3
+max = 3
+[features.c]
+type = "category"
+values = ["p", "q", "r"]
+"#;
+
 const SPARSE: &str = r#"
 [dataset]
 name = "t"
@@ -186,10 +198,14 @@ fn directory(name: &str) -> PathBuf {
 fn neighbours_look_the_same() {
     let pairs: usize = std::env::var("PAIRS").ok().and_then(|p| p.parse().ok()).unwrap_or(200);
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    let kinds: [(&str, &str, &[u8], &[&str]); 5] = [
+    let kinds: [(&str, &str, &[u8], &[&str]); 9] = [
         ("objective", SCHEMA, b"x,c,z,y\n", &[]),
         ("gradients", SCHEMA, b"x,c,z,y\n", &["--method", "noisy-gd", "--set", "steps=3", "--adjacency", "replace-one"]),
         ("number", NUMBER, b"x,c,z,y\n", &[]),
+        ("quantile", NUMBER, b"x,c,z,y\n", &["--loss", "quantile", "--set", "quantile=0.9"]),
+        ("counts", NUMBER, b"x,c,z,y\n", &["--loss", "poisson"]),
+        ("median", POINT, b"x,c,z,y\n", &["--loss", "geometric-median", "--set", "steps=3"]),
+        ("mean", POINT, b"x,c,z,y\n", &[]),
         ("sparse", SPARSE, b"", &[]),
         ("simulated", SCHEMA, b"x,c,z,y\n", &["--simulate", "4", "--method", "output", "--format", "json"]),
     ];

@@ -130,11 +130,11 @@ impl Artifact {
         let d = artifact.schema.dimension();
         let Some(loss) = crate::loss::find(&model.loss) else { return Err(damaged("its loss is unknown")) };
         let scores = match artifact.schema.task() {
-            Task::Number => 1,
+            Task::Number | Task::Location => 1,
             Task::Classes(2) if !loss.many => 1,
             Task::Classes(k) => k,
         };
-        let fits = model.task() == artifact.schema.task() && loss.classes == (model.task() != Task::Number);
+        let fits = model.task() == artifact.schema.task() && loss.fits(model.task());
         if !fits
             || model.weights.len() != scores
             || model.weights.iter().any(|w| w.len() != d || w.iter().any(|x| !x.is_finite()))

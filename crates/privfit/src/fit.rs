@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::loss::{self, Task};
 use crate::method::{self, Method, Plan, Problem, Settings, auto};
 use crate::model::Model;
-use crate::schema::{Schema, UnitOfPrivacy};
+use crate::schema::{Schema, TargetValues, UnitOfPrivacy};
 use privfit_kernel::account::{Adjacency, Target};
 use privfit_kernel::engine::Threads;
 use privfit_kernel::privacy::{Dataset, Entropy, Run};
@@ -94,12 +94,23 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
         Task::Classes(2) => "logistic",
         Task::Classes(_) => "softmax",
         Task::Number => "squared",
+        Task::Location => "mean",
     };
     let name = job.loss.as_deref().unwrap_or(usual);
     let Some(loss) = loss::find(name) else {
         let known: Vec<&str> = loss::ALL.iter().map(|l| l.name).collect();
         return Err(Error::misuse(format!("unknown loss {name:?}: known are {}", known.join(", "))));
     };
+    if loss.name == "poisson"
+        && let TargetValues::Bounds(low, high) = job.schema.target.values
+        && low != 0.0
+    {
+        let high = if high > 0.0 { high } else { 100.0 };
+        return Err(Error::misuse(format!(
+            "loss poisson is for counts from 0 and the target begins at {low}: give bounds = [0, {high}] in [target], or use \
+             --loss squared"
+        )));
+    }
     if !(job.epsilon > 0.0 && job.epsilon.is_finite()) {
         return Err(Error::misuse(format!("epsilon is {}: give a positive number", job.epsilon)));
     }
@@ -117,8 +128,9 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
         None if pure => 0.0,
         None => {
             return Err(Error::misuse(format!(
-                "delta is missing: add --delta {:.1e} (1/rows^2), or --method output --delta 0 for pure privacy",
-                1.0 / (rows.max(2) as f64).powi(2)
+                "delta is missing: add --delta {:.1e} (1/rows^2){}",
+                1.0 / (rows.max(2) as f64).powi(2),
+                if task == Task::Location { "" } else { ", or --method output --delta 0 for pure privacy" }
             )));
         }
     };
@@ -197,15 +209,14 @@ impl Prepared {
         let simulated = entropy.is_simulated();
         // Numbers that overflowed are released ones; a model file holds finite ones.
         let weights: Vec<f64> = released.into_value().iter().map(|w| if w.is_finite() { *w } else { 0.0 }).collect();
-        let loss = self.problem.build_loss(1)?;
-        let classes = match self.problem.task {
-            Task::Classes(k) => k,
-            Task::Number => 0,
+        let loss_parameters = match self.problem.task {
+            Task::Location => self.problem.loss_numbers()?,
+            _ => self.problem.build_loss(1)?.parameters,
         };
         let model = Model {
-            loss: loss.name.into(),
-            loss_parameters: loss.parameters.clone(),
-            classes,
+            loss: self.problem.loss.name.into(),
+            loss_parameters,
+            classes: self.problem.task.classes(),
             weights: weights.chunks(self.problem.features).map(<[f64]>::to_vec).collect(),
         };
         let delta = self.problem.target.delta;

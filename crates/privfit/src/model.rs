@@ -1,7 +1,7 @@
 //! A released linear model: what it says about new rows. Nothing here costs anything.
 
 use crate::data::encode::{Row, UNKNOWN};
-use crate::loss::{Task, logistic, softmax};
+use crate::loss::{self, Kind, Task, logistic, poisson, quantile, softmax};
 use serde::{Deserialize, Serialize};
 
 /// Weights and how to read scores.
@@ -25,12 +25,33 @@ pub enum Prediction {
     Class(usize, Vec<f64>),
     /// Target between -1 and 1, to be mapped to its bounds.
     Number(f64),
+    /// Distance of the row from the released point, in units of the ball.
+    Distance(f64),
 }
 
 impl Model {
-    /// Classes or a number.
+    /// What is predicted.
     pub fn task(&self) -> Task {
-        if self.classes == 0 { Task::Number } else { Task::Classes(self.classes) }
+        match self.classes {
+            0 if loss::find(&self.loss).is_some_and(|l| l.kind == Kind::Location) => Task::Location,
+            0 => Task::Number,
+            classes => Task::Classes(classes),
+        }
+    }
+
+    /// Distance of a row from the released point.
+    fn distance(&self, row: &Row) -> f64 {
+        let point = &self.weights[0];
+        if row.pairs.is_empty() && !row.dense.is_empty() {
+            return row.dense.iter().zip(point).map(|(x, t)| (x - t) * (x - t)).sum::<f64>().sqrt();
+        }
+        let mut rest = point.clone();
+        row.pairs.iter().for_each(|(i, x)| {
+            if let Some(r) = rest.get_mut(*i as usize) {
+                *r -= x
+            }
+        });
+        rest.iter().map(|r| r * r).sum::<f64>().sqrt()
     }
 
     /// Scores of a row.
@@ -45,11 +66,15 @@ impl Model {
 
     /// The prediction of a row.
     pub fn predict(&self, row: &Row) -> Prediction {
+        if self.task() == Task::Location {
+            return Prediction::Distance(self.distance(row));
+        }
         let mut scores = Vec::with_capacity(self.weights.len());
         self.scores(row, &mut scores);
         let clip = self.loss_parameters.get(1).copied().unwrap_or(1.0);
         match (self.task(), scores.len()) {
-            (Task::Number, _) => Prediction::Number(scores[0].max(-1.0).min(1.0)),
+            (Task::Number, _) if self.loss == "poisson" => Prediction::Number(2.0 * poisson::rate(scores[0]) - 1.0),
+            (Task::Number | Task::Location, _) => Prediction::Number(scores[0].max(-1.0).min(1.0)),
             (Task::Classes(_), 1) => {
                 let class = usize::from(scores[0] > 0.0);
                 let probabilities = if self.loss == "logistic" {
@@ -90,6 +115,9 @@ pub struct Metrics {
     /// Score and label of two classes, for the area under the curve.
     ranked: Vec<(f64, bool)>,
     errors: Errors,
+    distance: f64,
+    /// Name of a loss that has a number of its own to report.
+    special: Option<&'static str>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -98,6 +126,9 @@ struct Errors {
     absolute: f64,
     sum: f64,
     sum_square: f64,
+    /// Poisson deviance, or pinball loss.
+    special: f64,
+    below: u64,
 }
 
 impl Metrics {
@@ -132,6 +163,26 @@ impl Metrics {
                 self.errors.absolute += error.abs();
                 self.errors.sum += row.target;
                 self.errors.sum_square += row.target * row.target;
+                match model.loss.as_str() {
+                    "poisson" => {
+                        self.special = Some("deviance");
+                        self.errors.special += poisson::deviance(row.target.max(0.0), predicted);
+                    }
+                    "quantile" => {
+                        self.special = Some("pinball");
+                        self.errors.special += quantile::pinball(model.loss_parameters.first().copied().unwrap_or(0.5), -error);
+                        self.errors.below += u64::from(row.target <= predicted);
+                    }
+                    _ => {}
+                }
+            }
+            (Prediction::Distance(distance), _) => {
+                if row.label == UNKNOWN {
+                    return;
+                }
+                self.rows += 1;
+                self.distance += distance;
+                self.special = Some("distance");
             }
             (Prediction::Number(_), None) => {}
         }
@@ -144,11 +195,21 @@ impl Metrics {
         if self.rows == 0 {
             return out;
         }
+        if self.special == Some("distance") {
+            out.push(("distance", self.distance / n));
+            return out;
+        }
         if self.errors.sum_square > 0.0 || self.errors.square > 0.0 {
             let spread = self.errors.sum_square - self.errors.sum * self.errors.sum / n;
             out.push(("rmse", (self.errors.square / n).sqrt()));
             out.push(("mae", self.errors.absolute / n));
             out.push(("r2", if spread > 0.0 { 1.0 - self.errors.square / spread } else { 0.0 }));
+            if let Some(name) = self.special {
+                out.push((name, self.errors.special / n));
+            }
+            if self.special == Some("pinball") {
+                out.push(("below", self.errors.below as f64 / n));
+            }
             return out;
         }
         out.push(("accuracy", self.right as f64 / n));

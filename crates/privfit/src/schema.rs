@@ -79,6 +79,8 @@ pub enum TargetValues {
     Positive(Vec<String>),
     /// A number, clamped to these bounds.
     Bounds(f64, f64),
+    /// There is no target: one point is to stand for all rows.
+    None,
 }
 
 /// What is predicted from.
@@ -169,13 +171,17 @@ impl Schema {
             (rows, units) => rows.or(units),
         };
         dataset.finish("name, unit, rows, units")?;
-        let target = target(top.table("target")?)?;
+        let target = match top.table.contains_key("target") {
+            true => target(top.table("target")?)?,
+            false => Target { column: None, values: TargetValues::None, weights: Vec::new() },
+        };
+        let located = target.values == TargetValues::None;
         let (features, kind_intercept) = features(top.table("features")?)?;
         let mut encoding = top.table_or_empty("encoding")?;
-        let intercept = encoding.flag("intercept")?.or(kind_intercept).unwrap_or(true);
+        let intercept = encoding.flag("intercept")?.or(kind_intercept).unwrap_or(!located);
         let scaling = match encoding.text("scaling")?.as_deref() {
-            // A linear predictor of a number needs rows that keep their length.
-            None if matches!(target.values, TargetValues::Bounds(..)) => Scaling::Ball,
+            // A linear predictor of a number needs rows that keep their length, and so does a point among them.
+            None if located || matches!(target.values, TargetValues::Bounds(..)) => Scaling::Ball,
             None | Some("sphere") => Scaling::Sphere,
             Some("ball") => Scaling::Ball,
             Some(other) => return Err(Error::misuse(format!("[encoding] scaling is {other:?}: give \"sphere\" or \"ball\""))),
@@ -204,7 +210,19 @@ impl Schema {
             return Err(Error::misuse(format!("[features.{name}]: give min below max, or a list of values")));
         }
         let table = matches!(self.features, Features::Table(_));
-        if table && self.target.column.is_none() {
+        if self.task() == Task::Location {
+            if self.intercept {
+                return Err(Error::misuse(
+                    "without [target] there is no constant feature: remove intercept = true, or add [target]",
+                ));
+            }
+            if self.scaling != Scaling::Ball {
+                return Err(Error::misuse("without [target] rows keep their length: give scaling = \"ball\", or add [target]"));
+            }
+            if self.target.column.is_some() || !self.target.weights.is_empty() {
+                return Err(Error::misuse("a target without values has neither column nor weights: remove them"));
+            }
+        } else if table && self.target.column.is_none() {
             return Err(Error::misuse("[target] has no column: add column = \"NAME\""));
         }
         if let (Features::Table(columns), Some(target)) = (&self.features, &self.target.column)
@@ -240,15 +258,16 @@ impl Schema {
             TargetValues::Classes(classes) => Task::Classes(classes.len()),
             TargetValues::Positive(_) => Task::Classes(2),
             TargetValues::Bounds(..) => Task::Number,
+            TargetValues::None => Task::Location,
         }
     }
 
-    /// Names of the classes, in the order of their numbers; empty for numbers.
+    /// Names of the classes, in the order of their numbers; empty where there are none.
     pub fn class_names(&self) -> Vec<String> {
         match &self.target.values {
             TargetValues::Classes(classes) => classes.clone(),
             TargetValues::Positive(listed) => vec!["other".into(), listed.join("|")],
-            TargetValues::Bounds(..) => Vec::new(),
+            TargetValues::Bounds(..) | TargetValues::None => Vec::new(),
         }
     }
 
@@ -451,7 +470,7 @@ fn target(mut keys: Keys) -> Result<Target> {
     let count = match &values {
         TargetValues::Classes(c) => c.len(),
         TargetValues::Positive(_) => 2,
-        TargetValues::Bounds(..) => 0,
+        TargetValues::Bounds(..) | TargetValues::None => 0,
     };
     if !weights.is_empty() && (weights.len() != count || weights.iter().any(|w| !(*w > 0.0))) {
         return keys.wrong("weights", "give one positive number for each class (none for numbers)");

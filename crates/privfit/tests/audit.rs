@@ -16,8 +16,9 @@ const EPSILON: f64 = 4.0;
 const DELTA: f64 = 1e-3;
 
 fn schema(target: &str) -> Schema {
+    let target = if target.is_empty() { String::new() } else { format!("[target]\ncolumn = \"y\"\n{target}\n") };
     Schema::parse(&format!(
-        "[dataset]\nname = \"t\"\n[target]\ncolumn = \"y\"\n{target}\n[features.a]\ntype = \"number\"\nmin = -1\nmax = 1\n\
+        "[dataset]\nname = \"t\"\n{target}[features.a]\ntype = \"number\"\nmin = -1\nmax = 1\n\
          [features.b]\ntype = \"number\"\nmin = -1\nmax = 1\n"
     ))
     .unwrap()
@@ -90,7 +91,7 @@ fn proven(with: &[Vec<f64>], without: &[Vec<f64>]) -> f64 {
     ((low - DELTA) / high).max(1e-9).ln().max(0.0)
 }
 
-fn audit(method: &str, target: &str, set: &[(&str, f64)], records: (&str, &str), runs: usize) -> f64 {
+fn audit(method: &str, loss: &str, target: &str, set: &[(&str, f64)], records: (&str, &str), runs: usize) -> f64 {
     let schema = schema(target);
     let job = Job {
         schema: schema.clone(),
@@ -98,7 +99,7 @@ fn audit(method: &str, target: &str, set: &[(&str, f64)], records: (&str, &str),
         epsilon: EPSILON,
         delta: Some(DELTA),
         adjacency: Adjacency::ZeroOut,
-        loss: None,
+        loss: Some(loss.into()),
         method: method.into(),
         settings: Settings(set.iter().map(|(k, v)| (k.to_string(), *v)).collect()),
         constraint: Constraint::None,
@@ -119,22 +120,33 @@ fn no_method_leaks_more_than_it_claims() {
     let classes = "classes = [\"no\", \"yes\"]";
     let number = "bounds = [-1.0, 1.0]";
     let pairs = ("1,1,yes", "0,0,no");
-    // Method, target, settings, and the part of epsilon that must be visible.
-    type Case = (&'static str, &'static str, &'static [(&'static str, f64)], f64);
-    let cases: [Case; 6] = [
-        ("noisy-gd", classes, &[("steps", 1.0), ("momentum", 0.0), ("rate", 1.0)], 0.1),
-        ("noisy-gd", classes, &[("steps", 10.0)], 0.05),
-        ("noisy-sgd", classes, &[("steps", 5.0), ("sampling_rate", 0.5)], 0.0),
-        ("output", classes, &[("ridge", 4.0)], 0.1),
-        ("objective", classes, &[], 0.0),
-        ("statistics", number, &[], 0.0),
+    let count = "bounds = [0, 1]";
+    // Method, loss, target, settings, and the part of epsilon that must be visible.
+    type Case = (&'static str, &'static str, &'static str, &'static [(&'static str, f64)], f64);
+    let cases: [Case; 11] = [
+        ("noisy-gd", "logistic", classes, &[("steps", 1.0), ("momentum", 0.0), ("rate", 1.0)], 0.1),
+        ("noisy-gd", "logistic", classes, &[("steps", 10.0)], 0.05),
+        ("noisy-sgd", "logistic", classes, &[("steps", 5.0), ("sampling_rate", 0.5)], 0.0),
+        ("output", "logistic", classes, &[("ridge", 4.0)], 0.1),
+        ("objective", "logistic", classes, &[], 0.0),
+        ("statistics", "squared", number, &[], 0.0),
+        ("noisy-gd", "quantile", number, &[("steps", 1.0), ("momentum", 0.0), ("rate", 1.0)], 0.1),
+        ("noisy-gd", "poisson", count, &[("steps", 1.0), ("momentum", 0.0), ("rate", 1.0)], 0.1),
+        ("objective", "poisson", count, &[], 0.0),
+        ("noisy-gd", "geometric-median", "", &[("steps", 1.0)], 0.1),
+        ("statistics", "mean", "", &[], 0.1),
     ];
-    for (method, target, set, visible) in cases {
-        let records = if target == number { ("1,1,1", "0,0,-1") } else { pairs };
-        let least = audit(method, target, set, records, 6000);
-        println!("{method} {set:?}: {least:.2} of {EPSILON}");
-        assert!(least <= EPSILON, "{method} {set:?}: {least} is proven and {EPSILON} claimed");
-        assert!(least >= visible * EPSILON, "{method} {set:?}: the audit sees {least} only");
+    for (method, loss, target, set, visible) in cases {
+        // The canary has the longest row and, at weights of zero, the steepest slope.
+        let records = match target {
+            t if t == classes => pairs,
+            t if t == count => ("1,1,0", "0,0,1"),
+            _ => ("1,1,1", "0,0,-1"),
+        };
+        let least = audit(method, loss, target, set, records, 6000);
+        println!("{method} {loss} {set:?}: {least:.2} of {EPSILON}");
+        assert!(least <= EPSILON, "{method} {loss} {set:?}: {least} is proven and {EPSILON} claimed");
+        assert!(least >= visible * EPSILON, "{method} {loss} {set:?}: the audit sees {least} only");
     }
 }
 

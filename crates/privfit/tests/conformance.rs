@@ -3,19 +3,30 @@
 use privfit::account::{Adjacency, epsilon};
 use privfit::constraint::Constraint;
 use privfit::data::csv::Csv;
+use privfit::data::encode::{Encoder, Row};
 use privfit::data::load::load_from;
+use privfit::data::{Reader, Record};
 use privfit::fit::{Job, Prepared, prepare};
 use privfit::method::{self, Settings};
+use privfit::model::Prediction;
 use privfit::privacy::{Dataset, Entropy};
 use privfit::{Artifact, Schema, loss};
 use std::collections::BTreeMap;
 
-const TASKS: [&str; 4] =
-    ["classes = [\"no\", \"yes\"]", "classes = [\"a\", \"b\", \"c\"]", "positive = [\"yes\"]", "bounds = [-5.0, 5.0]"];
+/// The last one has no target.
+const TASKS: [&str; 6] = [
+    "classes = [\"no\", \"yes\"]",
+    "classes = [\"a\", \"b\", \"c\"]",
+    "positive = [\"yes\"]",
+    "bounds = [-5.0, 5.0]",
+    "bounds = [0, 20]",
+    "",
+];
 
 fn schema(task: &str, unit: &str) -> Schema {
+    let target = if task.is_empty() { String::new() } else { format!("[target]\ncolumn = \"y\"\n{task}\n") };
     Schema::parse(&format!(
-        "[dataset]\nname = \"t\"\n{unit}\n[target]\ncolumn = \"y\"\n{task}\n\
+        "[dataset]\nname = \"t\"\n{unit}\n{target}\
          [features.x]\ntype = \"number\"\nmin = -3\nmax = 3\n[features.c]\ntype = \"category\"\nvalues = [\"p\", \"q\", \"r\"]\n\
          [features.z]\ntype = \"number\"\nmin = 0\nmax = 100\nscale = \"log\"\n[features.u]\ntype = \"ignore\"\n"
     ))
@@ -41,6 +52,8 @@ fn table(rows: usize, task: &str) -> Vec<String> {
         let (x, c, z) = (6.0 * random.next() - 3.0, ["p", "q", "r"][(random.next() * 3.0) as usize], 100.0 * random.next());
         let score = x + if c == "q" { 1.5 } else { -0.5 } + 0.5 * (random.next() - 0.5);
         let y = match task {
+            // A count for the rate e^score, without chance of its own.
+            t if t.contains("[0, 20]") => format!("{}", (0.5 * score).exp().round().min(20.0)),
             t if t.contains("bounds") => format!("{}", (score * 1.2).clamp(-5.0, 5.0)),
             t if t.contains("\"c\"") => ["a", "b", "c"][usize::from(score > -1.0) + usize::from(score > 1.0)].to_string(),
             _ => if score > 0.0 { "yes" } else { "no" }.to_string(),
@@ -124,22 +137,27 @@ fn flat(artifact: &Artifact) -> Vec<f64> {
 
 /// Mean loss of a model on a table, in the units of the loss, over the classes' scores.
 fn mean_loss(artifact: &Artifact, case: &Case, lines: &[String]) -> f64 {
-    use privfit::data::encode::{Encoder, Row};
-    use privfit::data::{Reader, Record};
     let text = format!("x,c,z,u,y\n{}", lines.iter().map(|l| format!("{l}\n")).collect::<String>());
     let mut reader = Csv::open(Box::new(std::io::Cursor::new(text.into_bytes()))).unwrap();
     let encoder = Encoder::new(&artifact.schema, reader.columns(), true).unwrap();
     let entry = loss::find(case.loss).unwrap();
     let (k, heads) = (artifact.model.classes, artifact.model.weights.len());
-    let number = entry.number.map_or(0.0, |n| n.1);
+    // Losses without scores have none.
     let losses: Vec<_> = (0..if entry.many { 1 } else { heads })
-        .map(|h| loss::build(entry, number, k, if heads == 1 { 1 } else { h }, &[]))
+        .filter_map(|h| loss::build(entry, &entry.defaults(), k, if heads == 1 { 1 } else { h }, &[]))
         .collect();
     let (mut row, mut scores, mut total, mut n) = (Row::default(), Vec::new(), 0.0, 0.0);
     reader
         .read(&mut |record: Record<'_>| {
             encoder.encode(record, None, &mut row);
             artifact.model.scores(&row, &mut scores);
+            if let Prediction::Distance(distance) = artifact.model.predict(&row) {
+                total += if case.loss == "mean" {
+                    loss::mean::value(distance)
+                } else {
+                    loss::geometric_median::value(entry.defaults()[0], distance)
+                };
+            }
             let mut value = [0.0];
             for (h, loss) in losses.iter().enumerate() {
                 let s = if entry.many { scores.clone() } else { vec![scores[h]] };
@@ -152,19 +170,53 @@ fn mean_loss(artifact: &Artifact, case: &Case, lines: &[String]) -> f64 {
     total / n
 }
 
+/// Mean or geometric median of the encoded rows, without noise: the median by weighted means.
+fn point(schema: &Schema, loss: &str, lines: &[String]) -> Vec<f64> {
+    let text = format!("x,c,z,u,y\n{}", lines.iter().map(|l| format!("{l}\n")).collect::<String>());
+    let mut reader = Csv::open(Box::new(std::io::Cursor::new(text.into_bytes()))).unwrap();
+    let encoder = Encoder::new(schema, reader.columns(), true).unwrap();
+    let (mut rows, mut row) = (Vec::new(), Row::default());
+    reader
+        .read(&mut |record: Record<'_>| {
+            encoder.encode(record, None, &mut row);
+            rows.push(row.dense.clone());
+        })
+        .unwrap();
+    let mut at = vec![0f64; rows[0].len()];
+    for _ in 0..if loss == "mean" { 1 } else { 300 } {
+        let far = |x: &[f64]| x.iter().zip(&at).map(|(x, t)| (x - t) * (x - t)).sum::<f64>().sqrt();
+        let weights: Vec<f64> = rows.iter().map(|x| if loss == "mean" { 1.0 } else { 1.0 / far(x).max(0.05) }).collect();
+        let all: f64 = weights.iter().sum();
+        at = (0..at.len()).map(|j| rows.iter().zip(&weights).map(|(x, w)| x[j] * w).sum::<f64>() / all).collect();
+    }
+    at
+}
+
 /// The list is not empty by accident: methods meet the losses and tasks that they say they take.
 #[test]
 fn combinations_plan_or_say_why() {
     let cases = cases();
     let count = |method: &str| cases.iter().filter(|c| c.method == method).count();
-    // Losses x tasks that fit, x 3 adjacencies, or 2 where the true number of rows is needed; pure privacy for output only. Classes: logistic, softmax, huber-svm (x 3 tasks);
-    // hinge with gradients; numbers: squared, huber.
-    assert_eq!(count("objective"), 2 * (3 * 3 + 2));
-    assert_eq!(count("output"), 2 * 2 * (3 * 3 + 2));
-    assert_eq!(count("noisy-gd"), 3 * (4 * 3 + 2));
-    assert_eq!(count("noisy-sgd"), 3 * (4 * 3 + 2));
-    assert_eq!(count("statistics"), 3);
+    // Losses x tasks that fit, x 3 adjacencies, or 2 where the true number of rows is needed; pure privacy for output only. Classes:
+    // logistic, softmax, huber-svm (x 3 tasks), hinge with gradients; numbers: squared, huber, quantile (x 2), poisson for counts; no
+    // target: geometric median with gradients, mean with statistics.
+    let numbers = 3 * 2 + 1;
+    assert_eq!(count("objective"), 2 * (3 * 3 + numbers));
+    assert_eq!(count("output"), 2 * 2 * (3 * 3 + numbers));
+    assert_eq!(count("noisy-gd"), 3 * (4 * 3 + numbers + 1));
+    assert_eq!(count("noisy-sgd"), 3 * (4 * 3 + numbers + 1));
+    assert_eq!(count("statistics"), 3 * (2 + 1));
     for (method, loss, task, says) in [
+        ("objective", "geometric-median", 5, "use --method noisy-gd"),
+        ("output", "geometric-median", 5, "use --method noisy-gd"),
+        ("statistics", "geometric-median", 5, "use --method noisy-gd"),
+        ("objective", "mean", 5, "use --method statistics"),
+        ("noisy-gd", "mean", 5, "use --method statistics"),
+        ("noisy-gd", "logistic", 5, "use mean, geometric-median"),
+        ("noisy-gd", "mean", 0, "use logistic"),
+        ("objective", "poisson", 3, "give bounds = [0, 5]"),
+        ("statistics", "poisson", 4, "use --loss squared"),
+        ("statistics", "quantile", 3, "use --loss squared"),
         ("objective", "hinge", 0, "huber-svm"),
         ("statistics", "huber", 3, "squared"),
         ("noisy-gd", "squared", 0, "logistic"),
@@ -173,6 +225,18 @@ fn combinations_plan_or_say_why() {
         let case = Case { method, loss, adjacency: Adjacency::ZeroOut, task: TASKS[task], pure: false };
         let error = prepare(&case.job(300, 1.0), 300, false).err().unwrap().to_string();
         assert!(error.contains(says), "{error}");
+    }
+    // Every refusal says what to do instead.
+    for method in method::ALL {
+        for (loss, task) in loss::ALL.iter().flat_map(|l| TASKS.map(|t| (l, t))) {
+            for (adjacency, pure) in Adjacency::ALL.into_iter().flat_map(|a| [(a, false), (a, true)]) {
+                let case = Case { method: method.name, loss: loss.name, adjacency, task, pure };
+                if let Err(error) = prepare(&case.job(300, 1.0), 300, false) {
+                    let fix = error.to_string().rsplit(": ").next().unwrap_or_default().to_string();
+                    assert!(fix.starts_with("use ") || fix.starts_with("give "), "{}: {error}", case.name());
+                }
+            }
+        }
     }
     let pure = Case { method: "objective", loss: "logistic", adjacency: Adjacency::ZeroOut, task: TASKS[0], pure: true };
     assert!(prepare(&pure.job(300, 1.0), 300, false).err().unwrap().to_string().contains("--method output"));
@@ -219,25 +283,34 @@ fn much_budget_gives_the_optimum() {
         let entropy = Entropy::simulated(11);
         let data = dataset(&schema, &lines, &entropy);
         let mut job = case.job(4000, 20.0);
-        // Descent gets steps enough, and slopes are not cut below their bound.
-        let set: &[(&str, f64)] =
-            if case.method.starts_with("noisy") { &[("steps", 400.0), ("clip", 9.0), ("rate", 8.0)] } else { &[] };
+        // Descent gets steps enough, and slopes are not cut below their bound. The rate is the default where curvature is high.
+        let set: &[(&str, f64)] = match (case.method, case.loss) {
+            ("noisy-gd" | "noisy-sgd", "quantile" | "geometric-median") => &[("steps", 400.0)],
+            ("noisy-gd" | "noisy-sgd", _) => &[("steps", 400.0), ("clip", 9.0), ("rate", 8.0)],
+            _ => &[],
+        };
         set.iter().for_each(|(k, v)| {
             job.settings.0.insert(k.to_string(), *v);
         });
         let prepared = prepare(&job, 4000, false).unwrap();
         let ours = mean_loss(&train(&prepared, &data, &entropy, 2), &case, &lines);
-        // The reference: output perturbation with next to no ridge, or gradients for the loss with a corner.
-        let mut best = Case { method: if case.loss == "hinge" { "noisy-gd" } else { "output" }, ..case }.job(4000, 20.0);
-        best.settings.0.clear();
-        if case.loss == "hinge" {
-            best.settings.0.extend([("steps".into(), 3000.0), ("rate".into(), 2.0)]);
-        } else {
-            best.settings.0.insert("ridge".into(), 3.0);
-        }
-        let reference = prepare(&best, 4000, false).unwrap();
-        let least = mean_loss(&train(&reference, &data, &entropy, 2), &case, &lines);
         let mut zero = train(&prepared, &data, &entropy, 1);
+        let least = if case.task.is_empty() {
+            // A point: the test finds it without noise.
+            zero.model.weights = vec![point(&schema, case.loss, &lines)];
+            mean_loss(&zero, &case, &lines)
+        } else {
+            // The reference: output perturbation with next to no ridge, or gradients for the loss with a corner.
+            let mut best = Case { method: if case.loss == "hinge" { "noisy-gd" } else { "output" }, ..case }.job(4000, 20.0);
+            best.settings.0.clear();
+            if case.loss == "hinge" {
+                best.settings.0.extend([("steps".into(), 3000.0), ("rate".into(), 2.0)]);
+            } else {
+                best.settings.0.insert("ridge".into(), 3.0);
+            }
+            let reference = prepare(&best, 4000, false).unwrap();
+            mean_loss(&train(&reference, &data, &entropy, 2), &case, &lines)
+        };
         zero.model.weights.iter_mut().flatten().for_each(|w| *w = 0.0);
         let nothing = mean_loss(&zero, &case, &lines);
         assert!(ours - least < 0.15 * (nothing - least), "{}: {ours}, best {least}, zero {nothing}", case.name());
@@ -275,17 +348,41 @@ fn every_data_set_gets_an_answer() {
 /// noise, so the difference of two releases is the difference of two sums. One step each, where the release is the whole story.
 #[test]
 fn neighbours_are_close() {
-    let lines = table(60, TASKS[0]);
-    let schema = schema(TASKS[0], "");
-    let records = ["3,p,0,1,yes", "-3,q,100,1,no", "nan,,,,yes", "broken", "0,r,50,1,maybe", ""];
-    for (method, loss) in [("noisy-gd", "logistic"), ("noisy-gd", "hinge"), ("noisy-gd", "huber-svm"), ("output", "logistic")] {
-        let case = Case { method, loss, adjacency: Adjacency::ReplaceOne, task: TASKS[0], pure: false };
+    let records = [
+        "3,p,0,1,yes",
+        "-3,q,100,1,no",
+        "nan,,,,yes",
+        "broken",
+        "0,r,50,1,maybe",
+        "",
+        "3,q,100,1,20",
+        "-3,p,0,1,0",
+        "3,r,100,1,-5",
+        "nan,,nan,,nan",
+        "inf,p,-inf,1,inf",
+    ];
+    for (method, loss, task) in [
+        ("noisy-gd", "logistic", 0),
+        ("noisy-gd", "hinge", 0),
+        ("noisy-gd", "huber-svm", 0),
+        ("output", "logistic", 0),
+        ("noisy-gd", "quantile", 3),
+        ("output", "quantile", 3),
+        ("noisy-gd", "poisson", 4),
+        ("output", "poisson", 4),
+        ("noisy-gd", "geometric-median", 5),
+        ("statistics", "mean", 5),
+    ] {
+        let (lines, schema) = (table(60, TASKS[task]), schema(TASKS[task], ""));
+        let case = Case { method, loss, adjacency: Adjacency::ReplaceOne, task: TASKS[task], pure: false };
         let mut job = case.job(60, 1.0);
         if method == "noisy-gd" {
             job.settings.0.extend([("steps".into(), 1.0), ("rate".into(), 1.0), ("momentum".into(), 0.0)]);
-        } else {
+        } else if method == "output" {
             job.settings.0.insert("ridge".into(), 5.0);
         }
+        // Noise of one step would carry a point out of the ball, where a projection hides how far it moved.
+        job.constraint = if task == 5 { Constraint::L2(1e6) } else { Constraint::None };
         let prepared = prepare(&job, 60, false).unwrap();
         let release = |lines: &[String]| {
             let entropy = Entropy::simulated(77);
@@ -293,9 +390,9 @@ fn neighbours_are_close() {
             flat(&train(&prepared, &data, &entropy, 1))
         };
         let base = release(&lines);
-        let bound = if loss == "logistic" { 0.5 } else { 1.0 };
+        let bound = if ["logistic", "quantile"].contains(&loss) { 0.5 } else { 1.0 };
         // Averages are over 60 rows; a minimiser moves by gradient over ridge.
-        let reach = if method == "noisy-gd" { 2.0 * bound / 60.0 } else { 2.0 * bound / 5.0 };
+        let reach = if method == "output" { 2.0 * bound / 5.0 } else { 2.0 * bound / 60.0 };
         let mut largest: f64 = 0.0;
         for at in [0usize, 7, 59] {
             for record in records {

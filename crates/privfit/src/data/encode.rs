@@ -6,6 +6,7 @@
 
 use super::{Cell, Record};
 use crate::error::{Error, Result};
+use crate::loss::mean::COUNTS;
 use crate::method::Column;
 use crate::schema::{Feature, Features, Scaling, Schema, TargetValues, UnitOfPrivacy};
 use std::collections::HashMap;
@@ -20,7 +21,7 @@ pub struct Row {
     pub dense: Vec<f64>,
     /// Index-value pairs, for sparse rows.
     pub pairs: Vec<(u32, f64)>,
-    /// Class number, or target in [-1, 1], or `UNKNOWN`.
+    /// Class number, or target in [-1, 1], or `COUNTS` where there is no target, or `UNKNOWN`.
     pub label: f32,
     /// The target in its own units, where it is a number.
     pub target: f64,
@@ -94,6 +95,8 @@ enum Label {
     Classes(Lookup),
     Positive(Lookup),
     Bounds(f64, f64),
+    /// No target: a row counts if a cell of it can be read.
+    Any,
 }
 
 /// Encodes records of one reader.
@@ -157,6 +160,7 @@ impl Encoder {
             TargetValues::Classes(values) => Label::Classes(Lookup::new(values)),
             TargetValues::Positive(values) => Label::Positive(Lookup::new(values)),
             TargetValues::Bounds(low, high) => Label::Bounds(*low, *high),
+            TargetValues::None => Label::Any,
         };
         Ok(Encoder {
             columns,
@@ -174,7 +178,8 @@ impl Encoder {
 
     /// Whether rows of numbers are their own encoding: the kernel scales them into the unit ball, and that is all.
     pub fn as_is(&self) -> bool {
-        !self.intercept && !self.sphere && self.divide == 1.0 && self.longest_square == 1.0 && self.columns.is_empty()
+        let labelled = !matches!(self.label, Label::Any);
+        labelled && !self.intercept && !self.sphere && self.divide == 1.0 && self.longest_square == 1.0 && self.columns.is_empty()
     }
 
     /// Whether rows are index-value pairs.
@@ -238,8 +243,27 @@ impl Encoder {
             }
         }
         self.scale(row, own);
-        if let Some(cell) = cell {
-            (row.label, row.target) = self.label(cell);
+        match (&self.label, cell) {
+            (Label::Any, _) => row.label = if self.readable(record) { COUNTS } else { UNKNOWN },
+            (_, Some(cell)) => (row.label, row.target) = self.label(cell),
+            (_, None) => {}
+        }
+    }
+
+    /// Whether a cell of the record says something: nothing but missing cells would pull a point to the middle of its bounds.
+    fn readable(&self, record: Record<'_>) -> bool {
+        match record {
+            Record::Broken => false,
+            Record::Cells(cells) => self.columns.iter().any(|(column, _, rule)| {
+                let cell = cells.get(*column).copied().unwrap_or(Cell::Missing);
+                match rule {
+                    Rule::Number { .. } => number(cell).is_some(),
+                    Rule::Category { values, .. } => values.find(cell).is_some(),
+                }
+            }),
+            Record::Dense(values) => values.iter().any(|x| !x.is_nan()),
+            // A row without pairs is all zeros.
+            Record::Sparse(_, pairs) => pairs.is_empty() || pairs.iter().any(|p| !p.1.is_nan()),
         }
     }
 
@@ -278,6 +302,7 @@ impl Encoder {
         match &self.label {
             Label::Classes(values) => (values.find(cell).map_or(UNKNOWN, |c| c as f32), f64::NAN),
             Label::Positive(values) => (if values.find(cell).is_some() { 1.0 } else { 0.0 }, f64::NAN),
+            Label::Any => (UNKNOWN, f64::NAN),
             Label::Bounds(low, high) => match number(cell) {
                 None => (UNKNOWN, f64::NAN),
                 Some(x) => {

@@ -11,6 +11,7 @@ use super::{
     parquet::ParquetFile,
 };
 use crate::error::{Error, Result};
+use crate::loss::Task;
 use crate::schema::{Features, Schema, UnitOfPrivacy};
 use privfit_kernel::privacy::{Dataset, DatasetBuilder, Entropy, RowShape};
 use std::collections::HashMap;
@@ -103,6 +104,14 @@ pub fn read_labels(source: &Source, schema: &Schema, encoder: &Encoder) -> Resul
 /// Files whose labels are elsewhere need label files, and the other way round.
 fn check_labels(source: &Source, schema: &Schema) -> Result<()> {
     let apart = matches!(schema.features, Features::Dense { .. } | Features::Image { .. });
+    if schema.task() == Task::Location {
+        return match source.labels.is_empty() {
+            true => Ok(()),
+            false => {
+                Err(Error::misuse("the schema has no [target], so there are no labels: leave out --labels, or add [target]"))
+            }
+        };
+    }
     match (apart, source.labels.is_empty()) {
         (true, true) => Err(Error::misuse("these files hold no labels: give them with --labels FILE")),
         (false, false) => Err(Error::misuse("these files hold their labels themselves: leave out --labels")),

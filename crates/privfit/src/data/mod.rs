@@ -3,6 +3,7 @@
 //! Damage of the file as a whole (a cut-off block, a wrong magic) is `Error::Host` once records are being read.
 
 pub mod csv;
+pub mod decode;
 mod dense;
 pub mod encode;
 pub mod gz;

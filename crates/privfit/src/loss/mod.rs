@@ -1,12 +1,16 @@
 //! What a linear model loses on a record: one file to a loss, constants derived here and checked by one test for all of them.
 //!
-//! Labels are class numbers from 0, or targets scaled to [-1, 1]. A record whose label is outside of the public set carries a label
-//! that no loss knows, and adds nothing.
+//! Labels are class numbers from 0, or targets scaled to [-1, 1]; without a target, 1. A record whose label is outside of the public
+//! set, or that can't be read, carries a label that no loss knows, and adds nothing.
 
+pub mod geometric_median;
 pub mod hinge;
 pub mod huber;
 pub mod huber_svm;
 pub mod logistic;
+pub mod mean;
+pub mod poisson;
+pub mod quantile;
 pub mod softmax;
 pub mod squared;
 
@@ -19,59 +23,143 @@ pub enum Task {
     Classes(usize),
     /// A number.
     Number,
+    /// Nothing: one point of the feature space stands for all rows.
+    Location,
+}
+
+impl Task {
+    /// Number of classes; 0 where there are none.
+    pub fn classes(self) -> usize {
+        match self {
+            Task::Classes(k) => k,
+            Task::Number | Task::Location => 0,
+        }
+    }
+}
+
+/// The tasks that a loss is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Classes, by scores.
+    Classes,
+    /// A number, by one score.
+    Number,
+    /// A point; there is no score, so methods for linear models do not apply.
+    Location,
+}
+
+/// A number that a loss takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Number {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// Its value if nobody sets it.
+    pub default: f64,
+    /// Smallest and largest value.
+    pub range: (f64, f64),
 }
 
 /// A row of the list of losses.
 pub struct LossEntry {
     /// Its name on the command line.
     pub name: &'static str,
-    /// Whether it predicts classes.
-    pub classes: bool,
+    /// What it is for.
+    pub kind: Kind,
     /// Whether it takes several classes at once; otherwise several classes are one against the rest.
     pub many: bool,
-    /// Name and default of its number, if it has one.
-    pub number: Option<(&'static str, f64)>,
+    /// Its numbers, in the order in which `build` takes them.
+    pub numbers: &'static [Number],
     /// Says what it is in a line.
     pub what: &'static str,
+}
+
+impl LossEntry {
+    /// Whether it is for that task.
+    pub fn fits(&self, task: Task) -> bool {
+        let kind = match task {
+            Task::Classes(_) => Kind::Classes,
+            Task::Number => Kind::Number,
+            Task::Location => Kind::Location,
+        };
+        self.kind == kind
+    }
+
+    /// Its numbers if nobody sets them.
+    pub fn defaults(&self) -> Vec<f64> {
+        self.numbers.iter().map(|n| n.default).collect()
+    }
+}
+
+/// A width; corners sharper than a hundredth would only cost the solver time.
+const fn width(default: f64, largest: f64) -> Number {
+    Number { name: "width", default, range: (0.01, largest) }
 }
 
 /// Every loss.
 pub const ALL: &[LossEntry] = &[
     LossEntry {
         name: "logistic",
-        classes: true,
+        kind: Kind::Classes,
         many: false,
-        number: Some(("slope_clip", 0.5)),
+        numbers: &[Number { name: "slope_clip", default: 0.5, range: (0.01, 1.0) }],
         what: "log-likelihood of two classes, slopes cut at slope_clip (1: not cut)",
     },
-    LossEntry { name: "softmax", classes: true, many: true, number: None, what: "log-likelihood of several classes" },
+    LossEntry { name: "softmax", kind: Kind::Classes, many: true, numbers: &[], what: "log-likelihood of several classes" },
     LossEntry {
         name: "huber-svm",
-        classes: true,
+        kind: Kind::Classes,
         many: false,
-        number: Some(("width", 0.5)),
+        numbers: &[width(0.5, 100.0)],
         what: "support vector machine with a rounded corner",
     },
     LossEntry {
         name: "hinge",
-        classes: true,
+        kind: Kind::Classes,
         many: false,
-        number: None,
+        numbers: &[],
         what: "support vector machine (noisy gradients only: it is not smooth)",
     },
     LossEntry {
         name: "squared",
-        classes: false,
+        kind: Kind::Number,
         many: false,
-        number: Some(("residual_clip", 2.0)),
+        numbers: &[Number { name: "residual_clip", default: 2.0, range: (0.01, 100.0) }],
         what: "squared error, residuals cut at residual_clip half-ranges of the target",
     },
     LossEntry {
         name: "huber",
-        classes: false,
+        kind: Kind::Number,
         many: false,
-        number: Some(("width", 0.25)),
+        numbers: &[width(0.25, 100.0)],
         what: "squared error for residuals up to width half-ranges, absolute beyond",
+    },
+    LossEntry {
+        name: "quantile",
+        kind: Kind::Number,
+        many: false,
+        numbers: &[Number { name: "quantile", default: 0.5, range: (0.01, 0.99) }, width(0.1, 1.0)],
+        what: "the number that this part of the targets stays below; corner rounded over width half-ranges",
+    },
+    LossEntry {
+        name: "poisson",
+        kind: Kind::Number,
+        many: false,
+        numbers: &[],
+        what: "counts from 0 to their bound, by the logarithm of their rate",
+    },
+    LossEntry {
+        name: "mean",
+        kind: Kind::Location,
+        many: false,
+        numbers: &[],
+        what: "no target: the mean of the rows, from one noisy sum",
+    },
+    LossEntry {
+        name: "geometric-median",
+        kind: Kind::Location,
+        many: false,
+        numbers: &[width(0.05, 1.0)],
+        what: "no target: the point with the least mean distance to the rows; distances below width are rounded",
     },
 ];
 
@@ -81,21 +169,26 @@ pub fn find(name: &str) -> Option<&'static LossEntry> {
     ALL.iter().find(|l| l.name == name)
 }
 
-/// The loss itself: its number, class weights (all 1 if none are given), and the class that a single score speaks for.
-pub fn build(entry: &LossEntry, number: f64, classes: usize, positive: usize, weights: &[f64]) -> Loss {
+/// The loss itself: its numbers, class weights (all 1 if none are given), and the class that a single score speaks for. None for
+/// a loss without scores.
+pub fn build(entry: &LossEntry, numbers: &[f64], classes: usize, positive: usize, weights: &[f64]) -> Option<Loss> {
+    let number = numbers.first().copied().unwrap_or(0.0);
     let weight = |c: usize| weights.get(c).copied().unwrap_or(1.0);
     let all: Vec<f64> = (0..classes).map(weight).collect();
     // Against the rest: the rest may have weights of its own, of which the largest bounds them all.
     let rest = (0..classes).filter(|c| *c != positive).map(weight).fold(0.0, f64::max);
     let two = [if classes > 0 { rest } else { 1.0 }, weight(positive)];
-    match entry.name {
+    Some(match entry.name {
         "logistic" => logistic::logistic(positive, classes, number, two),
         "softmax" => softmax::softmax(&all),
         "huber-svm" => huber_svm::huber_svm(positive, classes, number, two),
         "hinge" => hinge::hinge(positive, classes, two),
         "squared" => squared::squared(number),
-        _ => huber::huber(number),
-    }
+        "huber" => huber::huber(number),
+        "quantile" => quantile::quantile(number, numbers[1]),
+        "poisson" => poisson::poisson(),
+        _ => return None,
+    })
 }
 
 /// e^x for arguments cut at +-80, by a polynomial that the compiler can vectorise; relative error below 3e-7.
@@ -194,9 +287,13 @@ mod tests {
         for entry in ALL {
             for classes in [2usize, 3, 10] {
                 for weights in [vec![], vec![0.5, 2.0, 1.0]] {
-                    for number in [0.1, 0.5, 1.0] {
-                        let k = if entry.classes { classes } else { 0 };
-                        out.push((build(entry, number, k, 1, &weights), k));
+                    for round in 0..3 {
+                        let k = if entry.kind == Kind::Classes { classes } else { 0 };
+                        // Numbers of a loss with several take turns.
+                        let pick = |(i, n): (usize, &Number)| [0.1f64, 0.5, 1.0][(round + i) % 3].max(n.range.0).min(n.range.1);
+                        let numbers: Vec<f64> = entry.numbers.iter().enumerate().map(pick).collect();
+                        // Losses without scores have tests of their own, beside them.
+                        out.extend(build(entry, &numbers, k, 1, &weights).map(|loss| (loss, k)));
                     }
                 }
             }
@@ -266,8 +363,8 @@ mod tests {
         assert!(exact_exp(f64::NAN).is_finite() && exact_exp(f64::INFINITY).is_finite() && exact_exp(f64::NEG_INFINITY) > 0.0);
     }
 
-    /// Adversarial search for a slope, a change of slopes, a trace and a value at zero above the constants; the constants are met up
-    /// to a part of them, so that none is loose without reason.
+    /// Adversarial search for a slope, a change of slopes, a trace and a value at zero above the constants; the constants are met
+    /// up to a part of them, so that none is loose without reason.
     #[test]
     fn constants_hold_and_are_tight() {
         for (loss, classes) in every() {

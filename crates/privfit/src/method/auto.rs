@@ -12,6 +12,8 @@ pub fn choose(problem: &Problem) -> &'static str {
     let smooth = problem.loss.name != "hinge";
     let grouped = problem.rows_per_unit > 1;
     match problem.task {
+        Task::Location if problem.loss.name == "mean" => "statistics",
+        Task::Location => "noisy-gd",
         _ if pure => "output",
         Task::Number if problem.loss.name == "squared" && problem.features <= MOMENTS => "statistics",
         Task::Classes(2) if smooth && !grouped && problem.rows_known => "objective",
@@ -23,6 +25,8 @@ pub fn choose(problem: &Problem) -> &'static str {
 /// Why, in a few words.
 pub fn reason(problem: &Problem) -> &'static str {
     match choose(problem) {
+        "statistics" if problem.task == Task::Location => "a mean is one noisy sum",
+        _ if problem.task == Task::Location => "a geometric median is found by gradients, each of length at most 1",
         "output" => "delta is 0, and it is the method with pure privacy",
         "statistics" => "a number is predicted from few features, whose second moments say most about it",
         "objective" => "one score and a smooth loss: the whole budget goes into one exact minimisation",

@@ -5,6 +5,7 @@ pub mod auto;
 mod end_noise;
 pub mod frank_wolfe;
 pub mod hyperparameter_free;
+mod location;
 pub mod noisy_gd;
 pub mod noisy_projected_sgd;
 pub mod noisy_sgd;
@@ -41,7 +42,7 @@ pub struct Problem {
     pub sparse: bool,
     /// What each encoded feature is, for methods that look at features by themselves.
     pub columns: Vec<Column>,
-    /// Classes or a number.
+    /// What is predicted.
     pub task: Task,
     /// The loss.
     pub loss: &'static LossEntry,
@@ -103,16 +104,13 @@ impl Settings {
 impl Problem {
     /// The loss, for the class that one score speaks for.
     pub fn build_loss(&self, positive: usize) -> Result<Loss> {
-        let classes = match self.task {
-            Task::Classes(k) => k,
-            Task::Number => 0,
-        };
-        let number = match self.loss.number {
-            // Corners sharper than a hundredth would only cost the solver time.
-            Some((key, default)) => self.settings.within(key, default, 0.01, if key == "slope_clip" { 1.0 } else { 100.0 })?,
-            None => 0.0,
-        };
-        Ok(loss::build(self.loss, number, classes, positive, &self.weights))
+        loss::build(self.loss, &self.loss_numbers()?, self.task.classes(), positive, &self.weights)
+            .ok_or_else(|| location::no_score(self, "this method"))
+    }
+
+    /// The numbers of the loss.
+    pub fn loss_numbers(&self) -> Result<Vec<f64>> {
+        self.loss.numbers.iter().map(|n| self.settings.within(n.name, n.default, n.range.0, n.range.1)).collect()
     }
 
     /// Scores of a model, and the classes that they speak for: one for two classes or a number, one for each class otherwise.
@@ -159,7 +157,7 @@ impl Problem {
         Err(Error::misuse(format!(
             "{method} rests on the true number of rows, which is private under add-remove and not counted with a unit column: use \
              --method noisy-gd{}, or zero-out with unit = \"row\"",
-            if self.task == Task::Number { " or statistics" } else { "" }
+            if self.loss.name == "squared" { " or statistics" } else { "" }
         )))
     }
 
@@ -243,13 +241,15 @@ pub fn plan(name: &str, problem: &Problem) -> Result<(&'static Method, Box<dyn P
         return Err(Error::misuse(format!("unknown method {name:?}: known are auto, {}", known.join(", "))));
     };
     let mut known: Vec<&str> = method.settings.iter().map(|s| s.0).collect();
-    known.extend(problem.loss.number.map(|n| n.0));
+    known.extend(problem.loss.numbers.iter().map(|n| n.name));
     problem.settings.only(&known)?;
-    if matches!(problem.task, Task::Classes(_)) != problem.loss.classes {
-        let list: Vec<&str> = loss::ALL.iter().filter(|l| l.classes != problem.loss.classes).map(|l| l.name).collect();
+    if !problem.loss.fits(problem.task) {
+        let list: Vec<&str> = loss::ALL.iter().filter(|l| l.fits(problem.task)).map(|l| l.name).collect();
         return Err(Error::misuse(format!("loss {} does not fit the target: use {}", problem.loss.name, list.join(", "))));
     }
-    Ok((method, (method.plan)(problem)?))
+    // Methods are for scores; a task without them has its own plans, and whatever is not among those is refused.
+    let plan = if problem.task == Task::Location { location::plan(method, problem)? } else { (method.plan)(problem)? };
+    Ok((method, plan))
 }
 
 /// Several classes with one score: each head a loss of its own.

@@ -20,7 +20,7 @@ use crate::error::Result;
 pub const METHOD: Method = Method {
     name: "noisy-sgd",
     alias: "DP-SGD, P-SGD",
-    needs: "any loss, delta > 0",
+    needs: "any loss but mean, delta > 0",
     guarantee: "(epsilon, delta), all adjacencies",
     source: "Bassily et al. 2014, Abadi et al. 2016; Poisson samples, numerical composition",
     settings: &[
@@ -36,8 +36,13 @@ pub const METHOD: Method = Method {
 };
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
+    super::noisy_gd::plan(problem, sampling_rate(problem)?)
+}
+
+/// Probability that a record takes part in a step; none if all do.
+pub(super) fn sampling_rate(problem: &Problem) -> Result<Option<f64>> {
     // Samples of some thousand records, but not less than one in fifty.
     let default = (4096.0 / problem.rows.max(1) as f64).clamp(0.02, 1.0);
     let rate = problem.settings.within("sampling_rate", default, 1e-6, 1.0)?;
-    super::noisy_gd::plan(problem, Some(rate).filter(|r| *r < 1.0))
+    Ok(Some(rate).filter(|r| *r < 1.0))
 }

@@ -29,7 +29,7 @@ use privfit_kernel::privacy::{Contribution, Draw, Gaussian, Mechanism, Run, Sink
 pub const METHOD: Method = Method {
     name: "statistics",
     alias: "AdaSSP, SSP",
-    needs: "squared loss, a target with bounds, at most 300 encoded features, delta > 0",
+    needs: "squared loss, a target with bounds, at most 300 encoded features, delta > 0; or loss mean without a target",
     guarantee: "(epsilon, delta), all adjacencies",
     source: "Wang 2018; private standardisation and residual steps",
     settings: &[],

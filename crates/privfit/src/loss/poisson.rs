@@ -1,0 +1,84 @@
+//! Poisson regression for counts from 0 to a public bound: y in [0, 1] is the count over the bound, the score s the logarithm of
+//! the rate over the bound. e^s - y s, less its minimum y - y ln y; beyond s = 0, where the rate would leave the bound, it goes
+//! on as its tangent. Labels are 2 y - 1, as for every number whose bounds start at 0. No parameters.
+//!
+//! Constants for rows of norm 1: the slope min(e^s, 1) - y goes from -y to 1 - y, so its size is at most 1; the second derivative
+//! is e^s below 0 and nothing beyond, so at most 1. A plain Poisson loss has no bound on either and is not offered. At s = 0 the
+//! value is 1 - y + y ln y, which falls in y, so at most 1.
+
+use super::{exact_exp, fast_exp};
+use privfit_kernel::privacy::{Loss, LossParameters};
+
+/// The loss.
+pub fn poisson() -> Loss {
+    Loss {
+        name: "poisson",
+        outputs: 1,
+        parameters: Vec::new(),
+        values,
+        slopes: |_, scores, labels, out| {
+            for ((o, s), l) in out.iter_mut().zip(scores).zip(labels) {
+                *o = fast_exp(s.min(0.0)).min(1.0) - 0.5 * (l + 1.0);
+            }
+        },
+        slopes_exact: |_, scores, labels, out| {
+            for ((o, s), l) in out.iter_mut().zip(scores).zip(labels) {
+                *o = exact_exp(s.min(0.0)).min(1.0) - 0.5 * (f64::from(*l) + 1.0);
+            }
+        },
+        labels: (-1.0, 1.0),
+        rank: 1,
+        lipschitz: 1.0,
+        smoothness: 1.0,
+        trace: 1.0,
+        at_zero: 1.0,
+    }
+}
+
+fn values(_: &LossParameters, scores: &[f64], labels: &[f32], out: &mut [f64]) {
+    for ((o, s), l) in out.iter_mut().zip(scores).zip(labels) {
+        let y = 0.5 * (f64::from(*l) + 1.0);
+        let least = if y > 0.0 { y - y * y.ln() } else { 0.0 };
+        // Rounding may leave a hair below zero.
+        *o = (s.min(0.0).exp() + s.max(0.0) - y * s - least).max(0.0);
+    }
+}
+
+/// The rate over the bound that a score stands for.
+pub fn rate(score: f64) -> f64 {
+    score.min(0.0).exp()
+}
+
+/// Poisson deviance of a count from a rate: twice the log-likelihood that is missing.
+pub fn deviance(count: f64, rate: f64) -> f64 {
+    let rate = rate.max(1e-300);
+    let fit = if count > 0.0 { count * (count / rate).ln() } else { 0.0 };
+    2.0 * (fit - (count - rate))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By hand: the minimum is at the logarithm of the count, the tangent begins at 0, and twice the loss is the deviance.
+    #[test]
+    fn closed_forms() {
+        let loss = poisson();
+        let at = |s: f64, y: f64| {
+            let (mut value, mut slope) = ([0.0], [0.0]);
+            (loss.values)(&loss.parameters, &[s], &[(2.0 * y - 1.0) as f32], &mut value);
+            (loss.slopes_exact)(&loss.parameters, &[s], &[(2.0 * y - 1.0) as f32], &mut slope);
+            (value[0], slope[0])
+        };
+        let close = |a: f64, b: f64| (a - b).abs() < 1e-12;
+        let (value, slope) = at(0.25f64.ln(), 0.25);
+        assert!(close(value, 0.0) && close(slope, 0.0), "{value} {slope}");
+        assert!(close(at(0.0, 0.0).0, 1.0) && close(at(0.0, 1.0).0, 0.0) && close(at(0.0, 0.0).1, 1.0));
+        assert!(close(at(3.0, 0.5).0, 1.0 + 3.0 - 1.5 - (0.5 + 0.5 * 2f64.ln())) && close(at(3.0, 0.5).1, 0.5));
+        assert!(close(at(-40.0, 1.0).1, -1.0) && close(at(-1.0, 0.25).1, (-1f64).exp() - 0.25));
+        for s in [-3.0, -1.0, -0.2, 0.0] {
+            assert!(close(2.0 * at(s, 0.25).0, deviance(0.25, rate(s))), "{s}");
+        }
+        assert!(close(deviance(0.0, 2.0), 4.0) && close(deviance(3.0, 3.0), 0.0) && rate(5.0) == 1.0);
+    }
+}

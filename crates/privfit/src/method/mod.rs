@@ -6,6 +6,7 @@ pub mod noisy_gd;
 pub mod noisy_sgd;
 pub mod objective;
 pub mod output;
+pub mod published;
 pub mod statistics;
 
 use crate::constraint::Constraint;

@@ -1,5 +1,5 @@
-//! Constants of published methods exactly as printed, each with its source and what is wrong with it. Arithmetic on public numbers
-//! only: nothing here looks at data, draws noise or proves anything. Logarithms are natural.
+//! Constants of published methods exactly as printed, each with its source and what is wrong with it. Arithmetic on public
+//! numbers only: nothing here looks at data, draws noise or proves anything. Logarithms are natural.
 //!
 //! Sources: the thesis (chapter 2 lemma 2.1.9, chapter 4 algorithms 1 to 5; replace-one, m records), the paper on private
 //! optimisation of smooth objectives ("the paper"; replace-one, n records), the lecture notes on private risk minimisation ("the
@@ -7,8 +7,8 @@
 
 /// Gaussian noise over sensitivity, thesis lemma 2.1.9: (1 + sqrt(2 ln(1/delta))) / epsilon.
 ///
-/// Printed without a condition. True up to epsilon = 2 (1 + sqrt(2 ln(1/delta))), false from about 17 to 24 on (delta 1e-3 to 1e-9),
-/// and 1.35 to 2.7 times too much noise at epsilon of at most 1.
+/// Printed without a condition. True up to epsilon = 2 (1 + sqrt(2 ln(1/delta))), false from about 17 to 24 on (delta 1e-3 to
+/// 1e-9), and 1.35 to 2.7 times too much noise at epsilon of at most 1.
 pub fn gaussian_thesis(epsilon: f64, delta: f64) -> f64 {
     (1.0 + (2.0 * (1.0 / delta).ln()).sqrt()) / epsilon
 }
@@ -22,8 +22,8 @@ pub fn gaussian_two(epsilon: f64, delta: f64) -> f64 {
 
 /// Gaussian noise over sensitivity, the classical form in the paper's lemma 1: sqrt(2 ln(1.25/delta)) / epsilon.
 ///
-/// Its usual proof needs epsilon below 1, which the paper drops; false from epsilon 7.49 on at delta 1e-3. The paper states this form
-/// and then uses the other one.
+/// Its usual proof needs epsilon below 1, which the paper drops; false from epsilon 7.49 on at delta 1e-3. The paper states this
+/// form and then uses the other one.
 pub fn gaussian_classical(epsilon: f64, delta: f64) -> f64 {
     (2.0 * (1.25 / delta).ln()).sqrt() / epsilon
 }
@@ -58,13 +58,13 @@ pub struct Amp {
     pub output_sigma: f64,
 }
 
-/// Approximate minima perturbation, thesis algorithm 1: Lambda = r beta / (epsilon1 - epsilon3), m sigma1 = 2 L g(epsilon3, delta1),
-/// sigma2 = (m gamma / Lambda) g(epsilon2, delta2), with g the thesis's Gaussian. `rank` is r: the lesser of the dimension and twice
-/// the rank of one record's Hessian (2 for a loss of a scalar score).
+/// Approximate minima perturbation, thesis algorithm 1: Lambda = r beta / (epsilon1 - epsilon3), m sigma1 = 2 L g(epsilon3,
+/// delta1), sigma2 = (m gamma / Lambda) g(epsilon2, delta2), with g the thesis's Gaussian. `rank` is r: the lesser of the
+/// dimension and twice the rank of one record's Hessian (2 for a loss of a scalar score).
 ///
-/// Wrong: the density lemma 4.3.1 holds only for losses of a scalar score, since for others the gradient can follow the noise; the
-/// determinant lemma 4.3.2 states a true bound with a false proof; lemma 4.3.3 takes the bound of a norm for a sensitivity, so sigma2
-/// is too small by 2. The released code puts beta = L^2 for the Huber machine of half-width 0.1, where 5 L^2 is right.
+/// Wrong: the density lemma 4.3.1 holds only for losses of a scalar score, since for others the gradient can follow the noise;
+/// the determinant lemma 4.3.2 states a true bound with a false proof; lemma 4.3.3 takes the bound of a norm for a sensitivity,
+/// so sigma2 is too small by 2. The released code puts beta = L^2 for the Huber machine of half-width 0.1, where 5 L^2 is right.
 pub fn amp(split: AmpSplit, rows: f64, lipschitz: f64, smoothness: f64, rank: f64) -> Amp {
     let ridge = rank * smoothness / (split.epsilon1 - split.epsilon3);
     Amp {
@@ -85,11 +85,11 @@ pub enum Regime {
 }
 
 /// The split of approximate minima perturbation without settings, thesis section 4.4.1: one percent of epsilon and delta for the
-/// output, gamma = 1/m^2, epsilon3 = max(min(0.887 + 0.019/epsilon1^0.373, 0.99), 1 - 0.99/epsilon1) epsilon1 in low dimension and
-/// max(0.97, 1 - 0.99/epsilon1) epsilon1 in high dimension. The clipping bound that goes with it is L = 1.
+/// output, gamma = 1/m^2, epsilon3 = max(min(0.887 + 0.019/epsilon1^0.373, 0.99), 1 - 0.99/epsilon1) epsilon1 in low dimension
+/// and max(0.97, 1 - 0.99/epsilon1) epsilon1 in high dimension. The clipping bound that goes with it is L = 1.
 ///
-/// Wrong: "data-independent", although L = 1 was picked on the data of the evaluation. The released code takes the curve and the limit
-/// at the total epsilon, with other digits, and the low-dimensional rule for all data.
+/// Wrong: "data-independent", although L = 1 was picked on the data of the evaluation. The released code takes the curve and the
+/// limit at the total epsilon, with other digits, and the low-dimensional rule for all data.
 pub fn amp_split(epsilon: f64, delta: f64, rows: f64, regime: Regime) -> AmpSplit {
     let epsilon1 = 0.99 * epsilon;
     let fraction = match regime {
@@ -120,17 +120,17 @@ pub struct Kst12 {
     pub sigma: f64,
 }
 
-/// Objective perturbation of Kifer, Smith and Thakurta (2012), Gaussian variant; `gradient` is zeta, the bound of one record's gradient.
-/// None of our three sources prints it; this is the form in common use.
+/// Objective perturbation of Kifer, Smith and Thakurta (2012), Gaussian variant; `gradient` is zeta, the bound of one record's
+/// gradient. None of our three sources prints it; this is the form in common use.
 ///
-/// Zeta is one record's gradient, so the guarantee is for a record added or zeroed out. Under replace-one, for which it is quoted,
-/// gradients differ by 2 zeta and the claim is violated at small delta.
+/// Zeta is one record's gradient, so the guarantee is for a record added or zeroed out. Under replace-one, for which it is
+/// quoted, gradients differ by 2 zeta and the claim is violated at small delta.
 pub fn kst12(epsilon: f64, delta: f64, gradient: f64, smoothness: f64) -> Kst12 {
     Kst12 { ridge: 2.0 * smoothness / epsilon, sigma: gradient * (8.0 * (2.0 / delta).ln() + 4.0 * epsilon).sqrt() / epsilon }
 }
 
-/// Rate of the pure variant of [`kst12`], whose linear term has a density proportional to exp(-rate |b|): epsilon / (2 zeta), with the
-/// same ridge. Under replace-one it costs epsilon + ln(1 + epsilon/2).
+/// Rate of the pure variant of [`kst12`], whose linear term has a density proportional to exp(-rate |b|): epsilon / (2 zeta),
+/// with the same ridge. Under replace-one it costs epsilon + ln(1 + epsilon/2).
 pub fn kst12_pure_rate(epsilon: f64, gradient: f64) -> f64 {
     epsilon / (2.0 * gradient)
 }
@@ -191,8 +191,8 @@ pub fn psgd_reach_square_root(passes: u64, lipschitz: f64, smoothness: f64, rows
     4.0 * lipschitz / (smoothness * batch) * sum
 }
 
-/// Output noise of permutation SGD, thesis algorithm 2 line 7: sigma^2 = 8 T^2 L^2 eta^2 ln(2/delta) / (k^2 epsilon^2) for the constant
-/// step, which is its sensitivity times [`gaussian_two`]; the other steps put their own sensitivity there.
+/// Output noise of permutation SGD, thesis algorithm 2 line 7: sigma^2 = 8 T^2 L^2 eta^2 ln(2/delta) / (k^2 epsilon^2) for the
+/// constant step, which is its sensitivity times [`gaussian_two`]; the other steps put their own sensitivity there.
 ///
 /// Too small at epsilon 10 where delta is above 1.3e-7.
 pub fn psgd_sigma(reach: f64, epsilon: f64, delta: f64) -> f64 {
@@ -213,12 +213,14 @@ pub fn scpsgd_sigma(lipschitz: f64, convexity: f64, rows: f64, epsilon: f64, del
 
 /// Step of thesis algorithm 3 line 4 as printed, with t the index of the *pass* (from 1): min(1/beta, 1/(xi t)).
 ///
-/// Not private with the printed noise: steps stay large, and the sensitivity grows to 2 L / (xi T k), m/(T k) times the printed one.
+/// Not private with the printed noise: steps stay large, and the sensitivity grows to 2 L / (xi T k), m/(T k) times the printed
+/// one.
 pub fn scpsgd_step_printed(pass: u64, smoothness: f64, convexity: f64) -> f64 {
     (1.0 / smoothness).min(1.0 / (convexity * pass as f64))
 }
 
-/// Step of the same algorithm with t the counter of *updates* over all passes (from 1), as its proof and the released code have it.
+/// Step of the same algorithm with t the counter of *updates* over all passes (from 1), as its proof and the released code have
+/// it.
 pub fn scpsgd_step_global(update: u64, smoothness: f64, convexity: f64) -> f64 {
     (1.0 / smoothness).min(1.0 / (convexity * update as f64))
 }
@@ -226,14 +228,14 @@ pub fn scpsgd_step_global(update: u64, smoothness: f64, convexity: f64) -> f64 {
 /// Noise of minibatch SGD on the averaged gradient of a batch, thesis algorithm 4 line 1: sigma^2 = 16 L^2 T ln(1/delta) / (m^2
 /// epsilon^2).
 ///
-/// The small-epsilon limit of a moments bound with its conditions dropped: the batch is not in it, and where sigma k / L falls below
-/// about 1 the true epsilon is up to hundreds of times the claim.
+/// The small-epsilon limit of a moments bound with its conditions dropped: the batch is not in it, and where sigma k / L falls
+/// below about 1 the true epsilon is up to hundreds of times the claim.
 pub fn sgd_sigma(lipschitz: f64, steps: f64, rows: f64, epsilon: f64, delta: f64) -> f64 {
     4.0 * lipschitz * (steps * (1.0 / delta).ln()).sqrt() / (rows * epsilon)
 }
 
-/// Scale of the Laplace noise on the scores of private Frank-Wolfe, thesis algorithm 5 line 2: L |C|_1 sqrt(32 T ln(1/delta)) / (m
-/// epsilon).
+/// Scale of the Laplace noise on the scores of private Frank-Wolfe, thesis algorithm 5 line 2: L |C|_1 sqrt(32 T ln(1/delta)) /
+/// (m epsilon).
 ///
 /// Costs epsilon + epsilon^2 / (4 ln(1/delta)) by concentrated privacy, a little above the claim. The clipping that goes with it,
 /// min(x, L) for each coordinate, leaves negative ones unbounded.
@@ -241,8 +243,8 @@ pub fn frank_wolfe_scale(lipschitz: f64, corner: f64, steps: f64, rows: f64, eps
     lipschitz * corner * (32.0 * steps * (1.0 / delta).ln()).sqrt() / (rows * epsilon)
 }
 
-/// The same in the released code, with 8 in the place of 32: half of the noise, beside gradients on batches of 1000 rows whose noise
-/// is scaled to all m.
+/// The same in the released code, with 8 in the place of 32: half of the noise, beside gradients on batches of 1000 rows whose
+/// noise is scaled to all m.
 pub fn frank_wolfe_scale_released(lipschitz: f64, corner: f64, steps: f64, rows: f64, epsilon: f64, delta: f64) -> f64 {
     lipschitz * corner * (8.0 * steps * (1.0 / delta).ln()).sqrt() / (rows * epsilon)
 }
@@ -267,8 +269,8 @@ pub fn gd_reach_convex(lipschitz: f64, steps: f64, step: f64, rows: f64) -> f64 
 /// Sensitivity of full gradient descent on a strongly convex loss, the paper's lemma 3: 5 L (mu + beta) / (n mu beta) for
 /// eta <= 1/(mu + beta).
 ///
-/// True and loose: 2 L / (n mu). Its assumption cannot be met: a strongly convex loss has no Lipschitz constant on the whole space, and
-/// nothing keeps the iterates in the ball where the paper wants one.
+/// True and loose: 2 L / (n mu). Its assumption cannot be met: a strongly convex loss has no Lipschitz constant on the whole
+/// space, and nothing keeps the iterates in the ball where the paper wants one.
 pub fn gd_reach_strong(lipschitz: f64, convexity: f64, smoothness: f64, rows: f64) -> f64 {
     5.0 * lipschitz * (convexity + smoothness) / (rows * convexity * smoothness)
 }
@@ -311,8 +313,8 @@ impl GdFacts {
     }
 }
 
-/// Steps for a strongly convex loss, the paper's theorem 2: ((mu^2 + beta^2) / (mu beta)) ln(mu^2 n^2 epsilon^2 D^2 / (L^2 f)), with f
-/// = d^2 (pure) or d ln(1/delta), at least 1.
+/// Steps for a strongly convex loss, the paper's theorem 2: ((mu^2 + beta^2) / (mu beta)) ln(mu^2 n^2 epsilon^2 D^2 / (L^2 f)),
+/// with f = d^2 (pure) or d ln(1/delta), at least 1.
 ///
 /// Printed up to an unstated constant, here 1; the step that goes with it is 1/(mu + beta).
 pub fn gd_steps_strong(facts: &GdFacts, convexity: f64) -> u64 {
@@ -320,7 +322,8 @@ pub fn gd_steps_strong(facts: &GdFacts, convexity: f64) -> u64 {
     ((mu * mu + beta * beta) / (mu * beta) * facts.ratio(mu).ln()).ceil().max(1.0) as u64
 }
 
-/// Steps for a convex loss, the paper's theorem 3: (beta^2 n^2 epsilon^2 D^2 / (L^2 f))^(1/3), f as in [`gd_steps_strong`], at least 1.
+/// Steps for a convex loss, the paper's theorem 3: (beta^2 n^2 epsilon^2 D^2 / (L^2 f))^(1/3), f as in [`gd_steps_strong`], at
+/// least 1.
 ///
 /// Printed up to an unstated constant, here 1; the step that goes with it is 1/beta.
 pub fn gd_steps_convex(facts: &GdFacts) -> u64 {
@@ -338,27 +341,27 @@ pub fn rrpsgd_sigma(lipschitz: f64, rows: f64, epsilon: f64, delta: f64) -> f64 
 
 /// Step of random-round private SGD, the paper's theorem 5: min(1/beta, D_F / (s n)) with s^2 = 4 L^2 + d sigma^2.
 ///
-/// D_F = sqrt(2 (F(w0) - F*) / beta) is taken from the data there; it must be a declared bound. The proof of the theorem has a second
-/// moment of noise without d and twice as large otherwise.
+/// D_F = sqrt(2 (F(w0) - F*) / beta) is taken from the data there; it must be a declared bound. The proof of the theorem has a
+/// second moment of noise without d and twice as large otherwise.
 pub fn rrpsgd_step(smoothness: f64, radius: f64, lipschitz: f64, dimension: f64, rows: f64, epsilon: f64, delta: f64) -> f64 {
     let sigma = rrpsgd_sigma(lipschitz, rows, epsilon, delta);
     let s = (4.0 * lipschitz * lipschitz + dimension * sigma * sigma).sqrt();
     (1.0 / smoothness).min(radius / (s * rows))
 }
 
-/// Law of the number of rounds R, the paper's theorem 5: entry k is P(R = k + 1), proportional to 2 eta_k - beta eta_k^2. The paper has
-/// n^2 steps, all below 2/beta. (Its lemma 11 prints L for beta and R = k for k + 1.)
+/// Law of the number of rounds R, the paper's theorem 5: entry k is P(R = k + 1), proportional to 2 eta_k - beta eta_k^2. The
+/// paper has n^2 steps, all below 2/beta. (Its lemma 11 prints L for beta and R = k for k + 1.)
 pub fn rrpsgd_law(steps: &[f64], smoothness: f64) -> Vec<f64> {
     let weight = |eta: &f64| 2.0 * eta - smoothness * eta * eta;
     let total: f64 = steps.iter().map(weight).sum();
     steps.iter().map(|eta| weight(eta) / total).collect()
 }
 
-/// Noise of private SGD in the notes, algorithm 3: sigma^2 = 32 L^2 n^2 ln(n/delta) ln(1/delta) / epsilon^2, on n times the gradient of
-/// one record, for n^2 steps.
+/// Noise of private SGD in the notes, algorithm 3: sigma^2 = 32 L^2 n^2 ln(n/delta) ln(1/delta) / epsilon^2, on n times the
+/// gradient of one record, for n^2 steps.
 ///
-/// The sketch of its proof does not hold (sensitivity n L for 2 n L, a failure of delta/2 in each of n^2 steps), the claim does, with
-/// more than twenty times the noise it needs at n = 30000.
+/// The sketch of its proof does not hold (sensitivity n L for 2 n L, a failure of delta/2 in each of n^2 steps), the claim does,
+/// with more than twenty times the noise it needs at n = 30000.
 pub fn notes_sgd_sigma(lipschitz: f64, rows: f64, epsilon: f64, delta: f64) -> f64 {
     lipschitz * rows * (32.0 * (rows / delta).ln() * (1.0 / delta).ln()).sqrt() / epsilon
 }
@@ -368,19 +371,22 @@ pub fn notes_sgd_moment(lipschitz: f64, rows: f64, dimension: f64, sigma: f64) -
     (rows * rows * lipschitz * lipschitz + dimension * sigma * sigma).sqrt()
 }
 
-/// Step t = 1, 2, ... in the notes, theorem 2: |C|_2 / (G sqrt t). (The text before the private version prints L for G, without the n.)
+/// Step t = 1, 2, ... in the notes, theorem 2: |C|_2 / (G sqrt t). (The text before the private version prints L for G, without
+/// the n.)
 pub fn notes_sgd_step(t: u64, diameter: f64, moment: f64) -> f64 {
     diameter / (moment * (t as f64).sqrt())
 }
 
-/// Sensitivity of the minimiser of the sum of 1-Lipschitz losses plus lambda N, N 1-strongly convex, the notes' lemma 1: 2 n / lambda.
+/// Sensitivity of the minimiser of the sum of 1-Lipschitz losses plus lambda N, N 1-strongly convex, the notes' lemma 1: 2 n /
+/// lambda.
 ///
 /// Too large by n: it is 2 / lambda. (For the averaged objective it would be 2 / (n lambda).)
 pub fn notes_output_reach(rows: f64, ridge: f64) -> f64 {
     2.0 * rows / ridge
 }
 
-/// The output noise that the notes call sufficient, variance O(n^2 ln(1/delta) / (lambda^2 epsilon^2)), with 1 for the hidden constant.
+/// The output noise that the notes call sufficient, variance O(n^2 ln(1/delta) / (lambda^2 epsilon^2)), with 1 for the hidden
+/// constant.
 pub fn notes_output_sigma(rows: f64, ridge: f64, epsilon: f64, delta: f64) -> f64 {
     rows * (1.0 / delta).ln().sqrt() / (ridge * epsilon)
 }

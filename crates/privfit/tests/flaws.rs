@@ -406,26 +406,26 @@ fn amp_without_settings_spends_less_than_it_claims() {
     }
 }
 
-/// Basic composition of the two stages is loose; and with half of the budget on the output, the factor of two is more than what
-/// is loose: at epsilon 10 no proof we know gives the claim to that point of the published grid.
+/// Basic composition of the two stages is loose. But with half of the budget on the output, the factor of two eats that up: for the
+/// Huber machine at epsilon 10, no proof that we know gives the claim to that point of the published grid.
 #[test]
 fn amp_basic_composition_is_loose() {
     let target = 1.0 / (ADULT * ADULT);
-    let cost = |at: f64, f: f64| {
+    let cost = |at: f64, f: f64, smoothness: f64| {
         let printed = amp_grid(at, ADULT, f, 0.9);
-        let joint = amp_event(&printed, ADULT, 0.25);
+        let joint = amp_event(&printed, ADULT, smoothness);
         let exact = Event::ObjectivePerturbation(Objective { output_noise_multiplier: f64::INFINITY, ..joint });
         let split = printed.split;
         let stages = epsilon_of(&exact, Adjacency::ReplaceOne, split.delta1)
             + epsilon_of(&gaussian(joint.output_noise_multiplier), Adjacency::ZeroOut, split.delta2);
         (epsilon_of(&Event::ObjectivePerturbation(joint), Adjacency::ReplaceOne, target), stages)
     };
-    for (at, f, factor) in [(1.0, 0.1, 1.15), (1.0, 0.5, 1.15), (10.0, 0.5, 1.15)] {
-        let (joint, stages) = cost(at, f);
-        assert!(stages > factor * joint, "{at} {f}: {stages} {joint}");
+    for (at, f, joint, stages) in [(1.0, 0.1, 0.664, 0.790), (1.0, 0.5, 0.8439, 1.0904), (10.0, 0.5, 9.884, 12.52)] {
+        let found = cost(at, f, 0.25);
+        assert_near("together", found.0, joint, 2e-3);
+        assert_near("one after the other", found.1, stages, 2e-3);
     }
-    assert!(cost(1.0, 0.5).0 < 1.0);
-    assert!(cost(10.0, 0.5).0 > 10.0, "{}", cost(10.0, 0.5).0);
+    assert_near("Huber machine", cost(10.0, 0.5, 5.0).0, 10.63, 2e-3);
 }
 
 // Preprocessing and reporting.

@@ -7,8 +7,8 @@
 
 /// Gaussian noise over sensitivity, thesis lemma 2.1.9: (1 + sqrt(2 ln(1/delta))) / epsilon.
 ///
-/// Printed without a condition. True up to epsilon = 2 (1 + sqrt(2 ln(1/delta))), false from about 17 to 24 on (delta 1e-3 to
-/// 1e-9), and 1.35 to 2.7 times too much noise at epsilon of at most 1.
+/// Printed without a condition. True up to epsilon = 2 (1 + sqrt(2 ln(1/delta))), false from 17 on at delta 1e-3 and from 24 on
+/// at 1e-9, and 1.35 to 2.7 times too much noise at epsilon from 0.1 to 1.
 pub fn gaussian_thesis(epsilon: f64, delta: f64) -> f64 {
     (1.0 + (2.0 * (1.0 / delta).ln()).sqrt()) / epsilon
 }
@@ -123,8 +123,8 @@ pub struct Kst12 {
 /// Objective perturbation of Kifer, Smith and Thakurta (2012), Gaussian variant; `gradient` is zeta, the bound of one record's
 /// gradient. None of our three sources prints it; this is the form in common use.
 ///
-/// Zeta is one record's gradient, so the guarantee is for a record added or zeroed out. Under replace-one, for which it is
-/// quoted, gradients differ by 2 zeta and the claim is violated at small delta.
+/// Zeta is one record's gradient, so the guarantee is for a record added or zeroed out. Under replace-one gradients differ by 2
+/// zeta, and the claim is broken at small delta.
 pub fn kst12(epsilon: f64, delta: f64, gradient: f64, smoothness: f64) -> Kst12 {
     Kst12 { ridge: 2.0 * smoothness / epsilon, sigma: gradient * (8.0 * (2.0 / delta).ln() + 4.0 * epsilon).sqrt() / epsilon }
 }
@@ -201,7 +201,7 @@ pub fn psgd_sigma(reach: f64, epsilon: f64, delta: f64) -> f64 {
 
 /// Sensitivity of strongly convex permutation SGD behind thesis algorithm 3: 2 L / (xi m).
 ///
-/// True for [`scpsgd_step_global`] only, for the true number of records, and with beta that of the regularised loss.
+/// True for [`scpsgd_step_global`] only, and for the true number of records.
 pub fn scpsgd_reach(lipschitz: f64, convexity: f64, rows: f64) -> f64 {
     2.0 * lipschitz / (convexity * rows)
 }

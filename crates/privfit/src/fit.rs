@@ -94,6 +94,12 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
         Task::Classes(2) => "logistic",
         Task::Classes(_) => "softmax",
         Task::Number => "squared",
+        // A forgotten target must not become another task.
+        Task::Location if job.loss.is_none() => {
+            return Err(Error::misuse(
+                "the schema has no [target]: add one, or ask for a point with --loss mean or --loss geometric-median",
+            ));
+        }
         Task::Location => "mean",
     };
     let name = job.loss.as_deref().unwrap_or(usual);

@@ -80,7 +80,8 @@ struct Case {
 impl Case {
     fn job(&self, rows: u64, epsilon: f64) -> Job {
         let mut settings = BTreeMap::new();
-        if self.method.starts_with("noisy") {
+        // Few steps where there are many by default.
+        if ["noisy-gd", "noisy-sgd", "noisy-projected-sgd", "random-round-sgd", "output-gd", "frank-wolfe"].contains(&self.method) {
             settings.insert("steps".to_string(), 30.0);
         }
         Job {
@@ -206,6 +207,13 @@ fn combinations_plan_or_say_why() {
     assert_eq!(count("noisy-gd"), 3 * (4 * 3 + numbers + 1));
     assert_eq!(count("noisy-sgd"), 3 * (4 * 3 + numbers + 1));
     assert_eq!(count("statistics"), 3 * (2 + 1));
+    assert_eq!(count("objective-pure"), 2 * (3 * 3 + numbers));
+    assert_eq!(count("hyperparameter-free"), 2 * (3 * 3 + numbers));
+    assert_eq!(count("output-gd"), 2 * 2 * (3 * 3 + numbers));
+    assert_eq!(count("permutation-sgd"), 2 * 2 * (3 * 3 + numbers));
+    assert_eq!(count("noisy-projected-sgd"), 3 * (4 * 3 + numbers));
+    assert_eq!(count("random-round-sgd"), 3 * (3 * 3 + numbers));
+    assert_eq!(count("frank-wolfe"), 3 * (4 * 3 + numbers));
     for (method, loss, task, says) in [
         ("objective", "geometric-median", 5, "use --method noisy-gd"),
         ("output", "geometric-median", 5, "use --method noisy-gd"),
@@ -258,7 +266,9 @@ fn plans_hold_and_runs_follow_them() {
         let system = Entropy::system().unwrap();
         let data = dataset(&schema, &lines, &system);
         let (a, b) = (train(&prepared, &data, &system, 1), train(&prepared, &data, &system, 1));
-        assert!(flat(&a).iter().zip(flat(&b)).all(|(a, b)| *a != b), "two fits share a weight: {}", case.name());
+        // A choice of corners may come out alike where one stands out; everything else has noise on every weight.
+        let fresh = case.method == "frank-wolfe" || flat(&a).iter().zip(flat(&b)).all(|(a, b)| *a != b);
+        assert!(fresh, "two fits share a weight: {}", case.name());
         assert!(!a.guarantee.simulated && a.guarantee.event == *prepared.plan.event());
         let bits = |threads| {
             let seeded = Entropy::simulated(5);
@@ -287,6 +297,9 @@ fn much_budget_gives_the_optimum() {
         let set: &[(&str, f64)] = match (case.method, case.loss) {
             ("noisy-gd" | "noisy-sgd", "quantile" | "geometric-median") => &[("steps", 400.0)],
             ("noisy-gd" | "noisy-sgd", _) => &[("steps", 400.0), ("clip", 9.0), ("rate", 8.0)],
+            ("noisy-projected-sgd" | "random-round-sgd", _) => &[("steps", 1000.0), ("sampling_rate", 0.2)],
+            ("output-gd", _) => &[("steps", 1000.0)],
+            ("frank-wolfe", _) => &[("steps", 150.0), ("cap", 1.0)],
             _ => &[],
         };
         set.iter().for_each(|(k, v)| {
@@ -313,7 +326,9 @@ fn much_budget_gives_the_optimum() {
         };
         zero.model.weights.iter_mut().flatten().for_each(|w| *w = 0.0);
         let nothing = mean_loss(&zero, &case, &lines);
-        assert!(ours - least < 0.15 * (nothing - least), "{}: {ours}, best {least}, zero {nothing}", case.name());
+        // Weights inside of an L1 ball are further off than a minimiser.
+        let far = if case.method == "frank-wolfe" { 0.35 } else { 0.15 };
+        assert!(ours - least < far * (nothing - least), "{}: {ours}, best {least}, zero {nothing}", case.name());
     }
 }
 
@@ -335,7 +350,11 @@ fn every_data_set_gets_an_answer() {
         let mut shape = None;
         for lines in strange {
             let entropy = Entropy::simulated(3);
-            let lines: Vec<String> = lines.iter().map(|l| l.to_string()).collect();
+            let mut lines: Vec<String> = lines.iter().map(|l| l.to_string()).collect();
+            // Some methods rest on the true number of rows, and check it: the rest are null records.
+            if ["output-gd", "permutation-sgd"].contains(&case.method) {
+                lines.resize(40, "garbage".into());
+            }
             let data = dataset(&schema, &lines, &entropy);
             let weights = flat(&train(&prepared, &data, &entropy, 1));
             assert!(weights.iter().all(|w| w.is_finite()), "{}", case.name());
@@ -366,6 +385,11 @@ fn neighbours_are_close() {
         ("noisy-gd", "hinge", 0),
         ("noisy-gd", "huber-svm", 0),
         ("output", "logistic", 0),
+        ("output-gd", "logistic", 0),
+        ("output-gd", "huber-svm", 0),
+        ("permutation-sgd", "logistic", 0),
+        ("permutation-sgd", "huber-svm", 0),
+        ("noisy-projected-sgd", "logistic", 0),
         ("noisy-gd", "quantile", 3),
         ("output", "quantile", 3),
         ("noisy-gd", "poisson", 4),
@@ -380,9 +404,18 @@ fn neighbours_are_close() {
             job.settings.0.extend([("steps".into(), 1.0), ("rate".into(), 1.0), ("momentum".into(), 0.0)]);
         } else if method == "output" {
             job.settings.0.insert("ridge".into(), 5.0);
+        } else if method == "output-gd" {
+            job.settings.0.extend([("steps".into(), 20.0), ("rate".into(), 2.0), ("ridge".into(), 0.0)]);
+        } else if method == "permutation-sgd" {
+            job.settings.0.extend([("passes".into(), 3.0), ("rate".into(), 2.0), ("batch".into(), 7.0)]);
+        } else if method == "noisy-projected-sgd" {
+            job.settings.0.extend([("steps".into(), 1.0), ("sampling_rate".into(), 1.0)]);
+            job.constraint = Constraint::L2(1e6);
         }
         // Noise of one step would carry a point out of the ball, where a projection hides how far it moved.
-        job.constraint = if task == 5 { Constraint::L2(1e6) } else { Constraint::None };
+        if task == 5 {
+            job.constraint = Constraint::L2(1e6);
+        }
         let prepared = prepare(&job, 60, false).unwrap();
         let release = |lines: &[String]| {
             let entropy = Entropy::simulated(77);
@@ -392,7 +425,17 @@ fn neighbours_are_close() {
         let base = release(&lines);
         let bound = if ["logistic", "quantile"].contains(&loss) { 0.5 } else { 1.0 };
         // Averages are over 60 rows; a minimiser moves by gradient over ridge.
-        let reach = if method == "output" { 2.0 * bound / 5.0 } else { 2.0 * bound / 60.0 };
+        // Steps without noise add up: rate x bound / batch for each pass.
+        let reach = match method {
+            "output" => 2.0 * bound / 5.0,
+            "output-gd" => 2.0 * bound * 2.0 * 20.0 / 60.0,
+            "permutation-sgd" => 2.0 * bound * 2.0 * 3.0 / 7.0,
+            "noisy-projected-sgd" => {
+                let rate: f64 = prepared.plan.describe().iter().find(|d| d.0 == "rate").unwrap().1.parse().unwrap();
+                2.0 * bound * rate * 1.001 / 60.0
+            }
+            _ => 2.0 * bound / 60.0,
+        };
         let mut largest: f64 = 0.0;
         for at in [0usize, 7, 59] {
             for record in records {

@@ -625,7 +625,7 @@ fn frank_wolfe_overshoots() {
         let each = 2.0 * (2.0 / ADULT) / scale;
         let simple = simple_epsilon(0.5 * steps as f64 * each * each, target);
         assert_near("overshoot", simple / at - 1.0, overshoot, 0.02);
-        let composed = epsilon_of(&Event::Pure { epsilon: each }.repeated(steps), Adjacency::ZeroOut, target);
+        let composed = epsilon_of(&Event::pure(each).repeated(steps), Adjacency::ZeroOut, target);
         assert_near("composed exactly", composed, exact, 1e-3);
     }
 }
@@ -657,7 +657,7 @@ fn frank_wolfe_code_has_half_of_the_noise_and_small_batches() {
     }
     // The halved noise by itself: 1000 full-batch steps at claimed 10.
     let scale = frank_wolfe_scale_released(1.0, 1.0, 1000.0, ADULT, 10.0, target);
-    let event = Event::Pure { epsilon: 2.0 * (2.0 / ADULT) / scale }.repeated(1000);
+    let event = Event::pure(2.0 * (2.0 / ADULT) / scale).repeated(1000);
     assert!(epsilon_of(&event, Adjacency::ZeroOut, target) > 20.0);
 }
 

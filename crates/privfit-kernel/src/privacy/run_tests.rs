@@ -542,7 +542,7 @@ fn objective_perturbation_ends_with_output_noise() {
         let refused = run.at(&output, |run, scale| {
             let noise = run.draw(&scale, 4)?;
             let claim = claim.map(|d| Theorem { reason: "test", zero_out: d, replace_one: d });
-            let value = Sensitive { value: vec![0.0; 4], run: noise.run, part: None, claim };
+            let value = Sensitive { value: vec![0.0; 4], run: noise.run, part: None, claim, by_slot: false };
             run.bounded(&noise, value).map(|_| ())
         });
         assert!(refused.is_err());

@@ -49,7 +49,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let losses = super::head_losses(problem)?;
     let n = problem.all_rows();
     let fraction = settings.within("sampling_rate", (512.0 / n).clamp(1e-6, 1.0), 1e-6, 1.0)?;
-    let sampled = Some(Rate::new(fraction)?).filter(|_| fraction < 1.0);
+    let sampled = (fraction < 1.0).then(|| Rate::new(fraction)).transpose()?;
     let steps = settings.within("steps", (5.0 / fraction).clamp(100.0, 5000.0).round(), 1.0, 1e7)?.round() as u64;
     let (mechanism, event) = calibrated_steps(problem, &losses, losses[0].lipschitz, sampled, steps, false)?;
     let dimension = problem.features * losses[0].outputs;

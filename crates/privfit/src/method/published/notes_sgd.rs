@@ -32,7 +32,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     // On n times one gradient; on one gradient, or the sum of a batch, an n-th of it.
     let sigma = notes_sgd_sigma(bound, rows, epsilon, delta);
     let mechanism = Gaussian::for_gradients(bound, sigma / (rows * bound))?;
-    let sampled = Some(Rate::new(batch / rows)?).filter(|_| batch < rows);
+    let sampled = (batch < rows).then(|| Rate::new(batch / rows)).transpose()?;
     let event = planned_step(&mechanism, problem.features, sampled).repeated(steps * losses.len() as u64);
     let dimension = problem.features as f64;
     let radius = radius_of(problem.constraint, problem.features);

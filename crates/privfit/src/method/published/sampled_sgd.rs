@@ -35,7 +35,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let batch = settings.within("batch", 50.0, 1.0, 1e9)?.round().min(rows);
     let rate = settings.within("rate", 1.0, 1e-9, 1e9)?;
     let lambda = settings.within("lambda", 0.0, 0.0, 1.0)?;
-    let sampled = Some(Rate::new(batch / rows)?).filter(|_| batch < rows);
+    let sampled = (batch < rows).then(|| Rate::new(batch / rows)).transpose()?;
     let clip = losses[0].lipschitz;
     let noise_multiplier = sgd_sigma(1.0, steps as f64, rows, epsilon, delta) * batch;
     let mechanism = Gaussian::for_gradients(clip, noise_multiplier)?;

@@ -51,8 +51,10 @@ enum What {
         repeats: usize,
     },
     /// Published tables: every published method with what it truly guarantees, next to ours; resumable
-    #[command(after_help = "Example:\n  privfit bench tables convex --shared ../shared --out bench/convex\n\nFinished cells are kept in the output \
-directory; a run that was stopped goes on where it was.")]
+    #[command(
+        after_help = "Example:\n  privfit bench tables convex --shared ../shared --out bench/convex\n\nFinished cells are kept in the output \
+directory; a run that was stopped goes on where it was."
+    )]
     Tables {
         /// Which tables: convex
         which: String,

@@ -81,7 +81,8 @@ impl Case {
     fn job(&self, rows: u64, epsilon: f64) -> Job {
         let mut settings = BTreeMap::new();
         // Few steps where there are many by default.
-        if ["noisy-gd", "noisy-sgd", "noisy-projected-sgd", "random-round-sgd", "output-gd", "frank-wolfe"].contains(&self.method) {
+        if ["noisy-gd", "noisy-sgd", "noisy-projected-sgd", "random-round-sgd", "output-gd", "frank-wolfe"].contains(&self.method)
+        {
             settings.insert("steps".to_string(), 30.0);
         }
         Job {
@@ -470,4 +471,76 @@ fn units_of_several_rows() {
     job.method = "objective".into();
     let refused = prepare(&job, 30, false).err().unwrap().to_string();
     assert!(refused.contains("noisy-gd"), "{refused}");
+}
+
+/// Random rounds: every number of steps up to the most is as likely as any other, whatever the records are, and a run of fewer steps
+/// than planned is what was planned. Steps of 2/smoothness and more are refused.
+#[test]
+fn rounds_are_uniform_and_look_at_no_record() {
+    let case = Case { method: "random-round-sgd", loss: "logistic", adjacency: Adjacency::ZeroOut, task: TASKS[0], pure: false };
+    let mut job = case.job(40, 1.0);
+    job.settings.0.extend([("steps".to_string(), 5.0), ("sampling_rate".to_string(), 0.5)]);
+    let prepared = prepare(&job, 40, false).unwrap();
+    let schema = schema(TASKS[0], "");
+    let entropy = Entropy::system().unwrap();
+    let engine = privfit::engine::Threads::new(1);
+    for lines in [table(40, TASKS[0]), vec!["garbage".to_string(); 40]] {
+        let data = dataset(&schema, &lines, &entropy);
+        let mut counts = [0f64; 5];
+        for _ in 0..5000 {
+            let steps = std::cell::Cell::new(0);
+            let mut run = privfit::privacy::Run::begin(&data, &engine, &entropy, prepared.plan.event()).unwrap();
+            let weights = prepared.plan.run(&mut run, &|| steps.set(steps.get() + 1)).unwrap();
+            run.close(weights).unwrap();
+            counts[steps.get() - 1] += 1.0;
+        }
+        let statistic: f64 = counts.iter().map(|c| (c - 1000.0) * (c - 1000.0) / 1000.0).sum();
+        // Four degrees of freedom: a false alarm in 1e-9 runs.
+        assert!(statistic < 48.0, "{counts:?}");
+    }
+    job.settings.0.insert("rate".into(), 8.0);
+    assert!(prepare(&job, 40, false).err().unwrap().to_string().contains("give less"));
+}
+
+/// Published forms run for comparison only, and their plans say what they truly guarantee.
+#[test]
+fn published_forms_tell_the_truth() {
+    let rows = 36_176;
+    let case =
+        |method: &'static str| Case { method, loss: "logistic", adjacency: Adjacency::ReplaceOne, task: TASKS[0], pure: false };
+    let truth = |method: &'static str, claimed: f64, set: &[(&str, f64)]| -> f64 {
+        let mut job = case(method).job(rows, claimed);
+        job.delta = Some(1.0 / (rows as f64).powi(2));
+        job.settings.0 = set.iter().map(|(k, v)| (k.to_string(), *v)).collect();
+        assert!(prepare(&job, rows, false).err().unwrap().to_string().contains("--compare"), "{method}");
+        job.compare = true;
+        let prepared = prepare(&job, rows, false).unwrap();
+        assert!(prepared.method.published);
+        privfit::artifact::epsilon(prepared.plan.event(), Adjacency::ReplaceOne, job.delta.unwrap()).unwrap_or(f64::INFINITY)
+    };
+    // H-F AMP spends 0.068, 0.72 and 8.2 of what it claims.
+    for (claimed, spent) in [(0.1, 0.0682), (1.0, 0.7195), (10.0, 8.2)] {
+        let found = truth("published-hf-amp", claimed, &[]);
+        assert!((found / spent - 1.0).abs() < 0.01, "{claimed}: {found}");
+    }
+    // P-SGD: at a claim of 1 at least 35.7 with a hundred steps and 1.66 with a thousand (the zero-out values); fine at 0.1.
+    let hundred = truth("published-p-sgd", 1.0, &[("steps", 100.0), ("batch", 50.0)]);
+    assert!(hundred > 35.7 && hundred < 80.0, "{hundred}");
+    let thousand = truth("published-p-sgd", 1.0, &[("steps", 1000.0), ("batch", 50.0)]);
+    assert!(thousand > 1.66 && thousand < 2.0, "{thousand}");
+    assert!(truth("published-p-sgd", 0.1, &[("steps", 100.0), ("batch", 50.0)]) < 0.1);
+    // P-PSGD: right for short steps, nothing at all for long ones; a short last batch costs half as much again and more.
+    assert!(truth("published-p-psgd", 1.0, &[("passes", 10.0), ("rate", 0.1)]) < 1.0);
+    assert_eq!(truth("published-p-psgd", 1.0, &[("passes", 10.0), ("rate", 20.0)]), f64::INFINITY);
+    let own = truth("published-p-psgd", 1.0, &[("passes", 10.0), ("rate", 0.1), ("own_size", 1.0)]);
+    assert!(own > 1.4, "{own}");
+    // P-SCPSGD: the counter of passes breaks it, that of updates does not.
+    let (pass, update) = (truth("published-p-scpsgd", 1.0, &[]), truth("published-p-scpsgd", 1.0, &[("global", 1.0)]));
+    assert!(pass > 1.5 && update < 1.0, "{pass} {update}");
+    // P-FW stays below its claim here, KST12 does not; the descents of both other sources do.
+    assert!(truth("published-p-fw", 1.0, &[]) < 1.0);
+    assert!(truth("published-kst12", 1.0, &[]) > 1.2);
+    assert!(truth("published-output-gd", 1.0, &[("mu", 0.1)]) < 0.25);
+    assert!(truth("published-output-gd", 1.0, &[]) < 0.6);
+    assert!(truth("published-notes-sgd", 1.0, &[]) < 0.1 && truth("published-rrpsgd", 1.0, &[]) < 0.1);
 }

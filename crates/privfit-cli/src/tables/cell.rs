@@ -126,7 +126,12 @@ pub(super) fn accuracy(model: &Model, test: &[Row]) -> f64 {
 }
 
 /// The minimiser without privacy, at a ridge of the sum of losses.
-pub(super) fn without_privacy(set: &Set, loss: Option<&str>, settings: &[(&'static str, f64)], ridge: f64) -> Result<Model, Failure> {
+pub(super) fn without_privacy(
+    set: &Set,
+    loss: Option<&str>,
+    settings: &[(&'static str, f64)],
+    ridge: f64,
+) -> Result<Model, Failure> {
     let point = Point { settings: settings.to_vec(), corner: None };
     let fit = Fit { loss: loss.map(String::from), method: "noisy-gd".into(), epsilon: 1.0, delta: 1e-9, point };
     let problem = prepare(&job(set, &fit), set.rows, false)?.problem;

@@ -49,12 +49,17 @@ fn risk(loss: &Loss, mu: f64, rows: &[Row], model: &Model) -> f64 {
     values.iter().sum::<f64>() / rows.len() as f64 + 0.5 * mu * w.iter().map(|w| w * w).sum::<f64>()
 }
 
-/// Numbers of steps that are tried: doubling, up to where the descent is at its end.
-fn steps(method: &str) -> Vec<f64> {
+/// Numbers of steps that are tried: doubling. A strongly convex descent is at its end after a hundred.
+fn steps(method: &str, mu: f64) -> Vec<f64> {
     match method {
-        "published-output-gd" | "output-gd" => (0..13).map(|i| f64::from(1 << i)).collect(),
+        "published-output-gd" | "output-gd" => (0..if mu > 0.0 { 8 } else { 11 }).map(|i| f64::from(1 << i)).collect(),
         _ => vec![0.0],
     }
+}
+
+/// Fits of a descent of so many steps: a hundred as in the paper, fewer where each takes long.
+fn repeats(steps: f64) -> (usize, usize) {
+    ((300.0 / steps.max(1.0)).clamp(2.0, 5.0) as usize, (2000.0 / steps.max(1.0)).clamp(10.0, 100.0) as usize)
 }
 
 fn fit_of(set: &Set, loss: &str, method: &str, mu: f64, epsilon: f64, steps: f64) -> Fit {
@@ -63,7 +68,9 @@ fn fit_of(set: &Set, loss: &str, method: &str, mu: f64, epsilon: f64, steps: f64
         "published-output-gd" => settings.extend([("mu", mu), ("steps", steps)]),
         "output-gd" => settings.extend([("ridge", mu * set.rows as f64), ("steps", steps)]),
         // The whole length of the printed descent: (n/50)^2 steps, up to what can be waited for.
-        "published-notes-sgd" => settings.extend([("batch", 50.0), ("steps", (set.rows as f64 / 50.0).powi(2).min(20_000.0).round())]),
+        "published-notes-sgd" => {
+            settings.extend([("batch", 50.0), ("steps", (set.rows as f64 / 50.0).powi(2).min(20_000.0).round())])
+        }
         _ if mu > 0.0 => settings.push(("ridge", mu * set.rows as f64)),
         _ => {}
     }
@@ -111,29 +118,27 @@ pub(super) fn run(options: &Options, records: &Records) -> Result<(), Failure> {
             let (title, method) = METHODS[task.method];
             let excess = |model: &Model| risk(&built, task.mu, &rows, model) - floor;
             let dear = method == "published-notes-sgd";
-            let (scouts, runs) = match (options.quick, dear) {
+            let repeats = |t: f64| match (options.quick, dear) {
                 (true, _) => (1, 2),
                 (false, true) => (1, 3),
-                (false, false) => (5, 100),
+                (false, false) => repeats(t),
             };
             let mut best: Option<(f64, f64)> = None;
-            for t in steps(method) {
+            for t in steps(method, task.mu) {
                 if t == 0.0 {
                     break;
                 }
-                let o = fits(&set, &fit_of(&set, loss, method, task.mu, task.epsilon, t), scouts, &excess)?;
+                let o = fits(&set, &fit_of(&set, loss, method, task.mu, task.epsilon, t), repeats(t).0, &excess)?;
                 if best.is_none_or(|b| o.mean < b.0) {
                     best = Some((o.mean, t));
-                } else if best.is_some_and(|b| o.mean > 2.0 * b.0) {
+                } else if task.mu == 0.0 && best.is_some_and(|b| o.mean > 1.5 * b.0) {
                     // Noise grows with steps from here on.
                     break;
                 }
             }
             let t = best.map_or(0.0, |b| b.1);
             let fit = fit_of(&set, loss, method, task.mu, task.epsilon, t);
-            // A hundred repetitions as in the paper, fewer where a fit takes a thousand passes.
-            let runs = if t > 500.0 { runs.min(20) } else { runs };
-            let o: Outcome = fits(&set, &fit, runs, &excess)?;
+            let o: Outcome = fits(&set, &fit, repeats(t).1, &excess)?;
             let record = Record {
                 set: name.into(),
                 loss: key(task.mu),

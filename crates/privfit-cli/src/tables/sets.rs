@@ -89,8 +89,7 @@ struct Collector {
 impl Collector {
     fn new(schema: &Schema, clear: bool) -> Result<Collector, Failure> {
         let entropy = Entropy::simulated(0);
-        let shape =
-            RowShape { dimension: schema.dimension(), row_norm: 1.0, sparse: is_sparse(schema), rows_per_unit: None };
+        let shape = RowShape { dimension: schema.dimension(), row_norm: 1.0, sparse: is_sparse(schema), rows_per_unit: None };
         let builder = DatasetBuilder::new(&entropy, shape).map_err(privfit::Error::from)?;
         Ok(Collector { builder, test: Vec::new(), rows: 0, clear: clear.then(Vec::new) })
     }

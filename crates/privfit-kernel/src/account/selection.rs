@@ -69,12 +69,8 @@ mod tests {
                             / (order - 1.0)
                     };
                     let truth = renyi(p, q).max(renyi(q, p));
-                    let bound = divergence(
-                        Stopping::NegativeBinomial { eta, gamma },
-                        &Event::pure(epsilon),
-                        Adjacency::ZeroOut,
-                        order,
-                    );
+                    let bound =
+                        divergence(Stopping::NegativeBinomial { eta, gamma }, &Event::pure(epsilon), Adjacency::ZeroOut, order);
                     assert!(truth <= bound, "eta {eta} gamma {gamma} order {order}: {truth} > {bound}");
                     tightest = tightest.max(truth / bound);
                 }

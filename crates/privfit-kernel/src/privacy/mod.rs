@@ -24,9 +24,13 @@ mod select;
 mod value;
 
 #[cfg(test)]
+mod descent_tests;
+#[cfg(test)]
 mod run_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tilt_tests;
 
 pub use batch::Batch;
 pub use contribution::{Blockwise, Contribution, Draw, Learner, Sink, Units};

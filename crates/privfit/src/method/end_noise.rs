@@ -23,14 +23,7 @@ pub(super) struct Recipe {
 
 impl Recipe {
     pub(super) fn descent<'a>(&self, loss: &'a Loss) -> Descent<'a> {
-        Descent {
-            loss,
-            ridge: self.ridge,
-            batch: self.batch,
-            passes: self.passes,
-            pace: self.pace,
-            own_size: self.own_size,
-        }
+        Descent { loss, ridge: self.ridge, batch: self.batch, passes: self.passes, pace: self.pace, own_size: self.own_size }
     }
 }
 
@@ -63,7 +56,9 @@ pub(super) fn calibrated(problem: &Problem, losses: Vec<Loss>, recipe: Recipe) -
     let pure = problem.target.delta == 0.0;
     let stability = recipe.descent(&losses[0]).stability(&problem.size());
     if !(stability.replace_one.is_finite() && stability.replace_one > 0.0) {
-        return Err(Error::misuse("these steps are so long that neighbours can end anywhere: give a smaller rate, or fewer passes"));
+        return Err(Error::misuse(
+            "these steps are so long that neighbours can end anywhere: give a smaller rate, or fewer passes",
+        ));
     }
     let dimension = problem.features * losses[0].outputs;
     let heads = losses.len() as u64;

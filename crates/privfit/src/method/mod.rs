@@ -230,7 +230,9 @@ pub const ALL: &[Method] = &[
 /// The method of that name or alias.
 pub fn find(name: &str) -> Option<&'static Method> {
     let plain = |t: &str| t.to_lowercase().replace(['-', '_', ' '], "");
-    ALL.iter().chain(published::ALL).find(|m| plain(m.name) == plain(name) || m.alias.split(", ").any(|a| plain(a) == plain(name)))
+    ALL.iter()
+        .chain(published::ALL)
+        .find(|m| plain(m.name) == plain(name) || m.alias.split(", ").any(|a| plain(a) == plain(name)))
 }
 
 /// Plans with the method of that name, or with the one that the public facts suggest.

@@ -34,7 +34,9 @@ pub const METHOD: Method = Method {
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     if problem.target.delta > 0.0 {
-        return Err(Error::misuse("objective-pure has no use for a delta: give --delta 0, or --method objective, which is better"));
+        return Err(Error::misuse(
+            "objective-pure has no use for a delta: give --delta 0, or --method objective, which is better",
+        ));
     }
     let losses = check(problem, "objective-pure")?;
     let loss = losses[0].clone();

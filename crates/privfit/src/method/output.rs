@@ -97,7 +97,11 @@ impl Plan for Output {
     }
 
     fn describe(&self) -> Vec<(&'static str, String)> {
-        vec![("ridge", show(self.ridge)), ("gradient norm at the end, at most", show(self.tolerance)), (self.noise.law(), show(self.noise.multiplier()))]
+        vec![
+            ("ridge", show(self.ridge)),
+            ("gradient norm at the end, at most", show(self.tolerance)),
+            (self.noise.law(), show(self.noise.multiplier())),
+        ]
     }
 
     fn gradient_noise(&self) -> f64 {

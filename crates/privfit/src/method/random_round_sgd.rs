@@ -49,8 +49,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let loss = &losses[0];
     let dimension = problem.features * loss.outputs;
     let divide = n * fraction;
-    let moment = loss.lipschitz.powi(2) / divide
-        + dimension as f64 * (mechanism.standard_deviation() / divide).powi(2);
+    let moment = loss.lipschitz.powi(2) / divide + dimension as f64 * (mechanism.standard_deviation() / divide).powi(2);
     let way = (2.0 * loss.at_zero / loss.smoothness).sqrt();
     let usual = (way / (moment * steps as f64).sqrt()).min(1.0 / loss.smoothness);
     let rate = settings.within("rate", usual, 1e-12, 1e9)?;

@@ -12,7 +12,13 @@ pub(super) enum VectorNoise {
 
 impl VectorNoise {
     /// For neighbours at most so far apart in L2. Laplace noise covers sqrt(dimension) times that in L1.
-    pub(super) fn new(pure: bool, (one, two): (f64, f64), magnitude: f64, multiplier: f64, dimension: usize) -> Result<VectorNoise> {
+    pub(super) fn new(
+        pure: bool,
+        (one, two): (f64, f64),
+        magnitude: f64,
+        multiplier: f64,
+        dimension: usize,
+    ) -> Result<VectorNoise> {
         Ok(if pure {
             VectorNoise::Laplace(Laplace::for_output(one, two, magnitude, multiplier, dimension)?)
         } else {

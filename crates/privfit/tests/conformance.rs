@@ -536,7 +536,7 @@ fn published_forms_tell_the_truth() {
     assert!(own > 1.4, "{own}");
     // P-SCPSGD: the counter of passes breaks it, that of updates does not.
     let (pass, update) = (truth("published-p-scpsgd", 1.0, &[]), truth("published-p-scpsgd", 1.0, &[("global", 1.0)]));
-    assert!(pass > 1.5 && update < 1.0, "{pass} {update}");
+    assert!(pass > 1.1 && update < 1.0, "{pass} {update}");
     // P-FW stays below its claim here, KST12 does not; the descents of both other sources do.
     assert!(truth("published-p-fw", 1.0, &[]) < 1.0);
     assert!(truth("published-kst12", 1.0, &[]) > 1.2);

@@ -26,7 +26,7 @@ const HEADER: &str = "set,loss,claimed_epsilon,delta,method,setting,runs,mean,st
 impl Record {
     fn line(&self) -> String {
         let Record { set, loss, claimed, delta, method, setting, runs, mean, error, epsilon, seconds } = self;
-        format!("{set},{loss},{claimed},{delta:e},{method},{setting},{runs},{mean:.6},{error:.6},{epsilon:.6},{seconds:.4}")
+        format!("{set},{loss},{claimed},{delta:e},{method},{setting},{runs},{mean:.6e},{error:.3e},{epsilon:.6},{seconds:.4}")
     }
 
     fn parse(line: &str) -> Option<Record> {

@@ -103,6 +103,8 @@ pub(crate) fn discrete_gaussian_gap(steps: &[Step<'_>]) -> f64 {
 /// Up to a tail of probability 10^-80 the density ratio between discrete and rounded continuous noise is within e^(+-eta), with
 /// eta = 1.01 (t + d) / (24 sigma^2) for a release of d coordinates, t the largest squared norm over sigma^2 outside of the tail. So
 /// delta(epsilon) <= e^eta delta_continuous(epsilon - 2 eta) + (1 + e^epsilon) 10^-80. None where the grid is too coarse for the 1.01.
+/// It holds for sampled releases too: with tails cut off, each law of a mixture is at most e^eta times its continuous one and at least
+/// e^-eta times it, around its own centre, and so is the mixture, on whichever side of the comparison it stands.
 pub(crate) fn discrete_gaussian_ratio(steps: &[Step<'_>]) -> Option<f64> {
     let releases: f64 = steps.iter().map(|s| s.count as f64).sum();
     let mut total = 0.0;
@@ -126,7 +128,12 @@ const TAIL: f64 = 1e-80;
 
 /// Smaller of two valid upper bounds on delta: by transcript distance, by density ratio.
 pub(crate) fn discrete_delta(epsilon: f64, steps: &[Step<'_>], continuous: impl Fn(f64) -> f64) -> f64 {
-    let by_distance = continuous(epsilon) + (1.0 + epsilon.exp()) * discrete_gaussian_gap(steps);
+    let gap = (1.0 + epsilon.exp()) * discrete_gaussian_gap(steps);
+    let exact = continuous(epsilon);
+    let by_distance = exact + gap;
+    if gap <= 1e-6 * exact {
+        return by_distance.min(1.0);
+    }
     let by_ratio = discrete_gaussian_ratio(steps)
         .map_or(1.0, |eta| eta.exp() * continuous(epsilon - 2.0 * eta) + (1.0 + epsilon.exp()) * TAIL);
     by_distance.min(by_ratio).min(1.0)
@@ -134,7 +141,12 @@ pub(crate) fn discrete_delta(epsilon: f64, steps: &[Step<'_>], continuous: impl 
 
 /// Smaller of two valid upper bounds on epsilon, and the lower bound of the first.
 pub(crate) fn discrete_epsilon(delta: f64, steps: &[Step<'_>], epsilon_at: impl Fn(f64) -> Result<Bound>) -> Result<Bound> {
-    let bound = with_gap(delta, discrete_gaussian_gap(steps), &epsilon_at)?;
+    let gap = discrete_gaussian_gap(steps);
+    let bound = with_gap(delta, gap, &epsilon_at)?;
+    if (1.0 + bound.upper.exp()) * gap <= 1e-6 * delta {
+        // The first way costs nothing that one could see.
+        return Ok(bound);
+    }
     if let Some(eta) = discrete_gaussian_ratio(steps).filter(|eta| *eta > 0.0) {
         let rest = delta * (1.0 - 1e-12) * (-eta).exp();
         let upper = epsilon_at(rest)?.upper * (1.0 + 1e-15) + 2.0 * eta;

@@ -4,7 +4,7 @@ use super::adjacency::Adjacency;
 use super::compose::{Question, compose, saddle};
 use super::discretise::{Focus, Masses, NUDGE, chords, grid, spread, tangents};
 use super::event::{Event, Sampling, Step};
-use super::gdp::{discrete_gaussian_gap, mu_of, with_gap};
+use super::gdp::{discrete_delta, discrete_epsilon, discrete_gaussian_gap, mu_of};
 use super::objective::Tilted;
 use super::profile::{
     Amplified, BoundedRange, DiscreteShift, LaplaceShift, Profile, ReplacedMixture, Response, Reversed, Shift, Symmetrised,
@@ -329,7 +329,7 @@ impl Accountant for LossDistributionAccountant {
         }
         let ratio = discrete_laplace_gap(&steps);
         // delta <= e^ratio delta_continuous(epsilon - 2 ratio), and the same the other way.
-        let bound = with_gap(delta * (-ratio).exp(), discrete_gaussian_gap(&approximated(&steps)), |d| {
+        let bound = discrete_epsilon(delta * (-ratio).exp(), &approximated(&steps), |d| {
             self.ask(&components, Question::Epsilon { delta: d })
         })?;
         let lower = if ratio == 0.0 { bound.lower } else { 0.0 };
@@ -344,10 +344,13 @@ impl Accountant for LossDistributionAccountant {
             return Ok(Bound { lower: 0.0, upper: 0.0 });
         }
         let ratio = discrete_laplace_gap(&steps);
-        let bound = self.ask(&components, Question::Delta { epsilon: (epsilon - 2.0 * ratio).max(0.0) })?;
-        let gap = (1.0 + epsilon.exp()) * discrete_gaussian_gap(&approximated(&steps));
+        let steps = approximated(&steps);
+        let ask = |e: f64| self.ask(&components, Question::Delta { epsilon: (e - 2.0 * ratio).max(0.0) });
+        let bound = ask(epsilon)?;
+        let gap = (1.0 + epsilon.exp()) * discrete_gaussian_gap(&steps);
         let lower = if ratio == 0.0 { bound.lower - gap } else { 0.0 };
-        Ok(Bound { lower: lower.max(0.0), upper: (ratio.exp() * bound.upper + gap).min(1.0) })
+        let continuous = |e: f64| ratio.exp() * if e == epsilon { bound.upper } else { ask(e).map_or(1.0, |b| b.upper) };
+        Ok(Bound { lower: lower.max(0.0), upper: discrete_delta(epsilon, &steps, continuous) })
     }
 }
 

@@ -98,9 +98,12 @@ pub(super) fn calibrated(
     }
     let parts = |nm: f64| {
         let linear = LinearTerm { noise_multiplier: nm, pure };
-        // Output noise that costs two nats of the log-likelihood of all records together: n/8 times its square.
+        // Output noise costs n smoothness/2 times its square, two nats of the log-likelihood of all records together; less where a
+        // ridge makes every coordinate count, and a fine solution easy.
         let multiplier = nm / OUTPUT_SHARE;
-        let wanted = 4.0 / (problem.rows.max(1) as f64).sqrt() * ridge_of(nm) / (2.0 * multiplier);
+        let dimension = (problem.features * losses[0].outputs) as f64;
+        let curvature = problem.rows.max(1) as f64 * losses[0].smoothness + 100.0 * dimension * ridge_of(nm);
+        let wanted = 2.0 / curvature.sqrt() * ridge_of(nm) / (2.0 * multiplier);
         tilted(problem, &losses, linear, ridge_of(nm), wanted, |_| multiplier)
     };
     let failed = Event::NotPrivate { why: "no such plan".into() };

@@ -254,14 +254,14 @@ impl Fit {
         if self.format == Format::Json {
             let json = serde_json::json!({
                 "model": out.display().to_string(), "method": artifact.training.method, "adjacency": g.adjacency.name(),
-                "epsilon": {"zero_out": g.zero_out, "replace_one": g.replace_one}, "delta": g.delta,
+                "private": g.private, "epsilon": {"zero_out": g.zero_out, "replace_one": g.replace_one}, "delta": g.delta,
                 "simulated": g.simulated, "public": artifact.training.public,
             });
             print_line(&json.to_string());
             return Ok(());
         }
         if self.compare {
-            print_line(&format!("asked for  epsilon {} at delta {:e}, {}", g.epsilon, g.delta, g.adjacency.name()));
+            print_line(&format!("asked for  epsilon {} at delta {:e}, {}", g.asked_epsilon, g.delta, g.adjacency.name()));
         }
         if g.simulated {
             print_line("guarantee  none: the noise came from a seed (epsilon is infinite)");

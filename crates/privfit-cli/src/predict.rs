@@ -56,7 +56,11 @@ fn read_model(path: &Path) -> Result<Artifact, Failure> {
         .map_err(|e| Failure::misuse(format!("cannot read the model {}: {e}; check the path", path.display())))?;
     let text =
         String::from_utf8(bytes).map_err(|_| Error::Damaged("the model file is damaged (not text): fetch it again".into()))?;
-    Ok(Artifact::from_json(&text)?)
+    let artifact = Artifact::from_json(&text)?;
+    if !artifact.guarantee.private {
+        eprintln!("note: this model is not private (a simulation, or a published form without a guarantee)");
+    }
+    Ok(artifact)
 }
 
 /// A cell of a CSV line.

@@ -54,8 +54,10 @@ pub struct Training {
 pub struct Guarantee {
     /// The adjacency that was asked for.
     pub adjacency: Adjacency,
-    /// Epsilon that was asked for.
-    pub epsilon: f64,
+    /// Whether anything is guaranteed: not for a simulation, nor for a published form that does not hold.
+    pub private: bool,
+    /// Epsilon that was asked for; what is guaranteed stands below.
+    pub asked_epsilon: f64,
     /// Its delta.
     pub delta: f64,
     /// What was released: any accountant can read it again.
@@ -142,9 +144,10 @@ impl Artifact {
             return Err(damaged("its weights do not fit its schema"));
         }
         artifact.guarantee.event.validate().map_err(|_| damaged("its event is not one"))?;
-        let seeded = matches!(artifact.guarantee.event, Event::NotPrivate { .. });
-        if seeded != artifact.guarantee.simulated {
-            return Err(damaged("its event and its mark as a simulation disagree"));
+        let g = &artifact.guarantee;
+        let private = !matches!(g.event, Event::NotPrivate { .. });
+        if g.private != private || private && g.simulated || !private && (g.zero_out.is_some() || g.replace_one.is_some()) {
+            return Err(damaged("its event and its guarantee disagree"));
         }
         Ok(artifact)
     }

@@ -9,7 +9,7 @@ use crate::loss::{self, Task};
 use crate::method::{self, Method, Plan, Problem, Settings, auto};
 use crate::model::Model;
 use crate::schema::{Schema, TargetValues, UnitOfPrivacy};
-use privfit_kernel::account::{Adjacency, Target};
+use privfit_kernel::account::{Adjacency, Event, Target};
 use privfit_kernel::engine::Threads;
 use privfit_kernel::privacy::{Dataset, Entropy, Run};
 
@@ -169,6 +169,8 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
         constraint: job.constraint,
         settings: job.settings.clone(),
     };
+    // Published forms have losses of their own, which the model must name.
+    let problem = if named.is_some_and(|m| m.published) { method::published::plain(&problem) } else { problem };
     let (method, plan) = method::plan(&job.method, &problem)?;
     let reason = (job.method == "auto").then(|| auto::reason(&problem));
     let unit = match &job.schema.unit {
@@ -241,7 +243,8 @@ impl Prepared {
             },
             guarantee: Guarantee {
                 adjacency: self.problem.adjacency,
-                epsilon: self.problem.target.epsilon,
+                private: !matches!(event, Event::NotPrivate { .. }),
+                asked_epsilon: self.problem.target.epsilon,
                 delta,
                 zero_out: view(Adjacency::ZeroOut),
                 replace_one: view(Adjacency::ReplaceOne),

@@ -149,7 +149,7 @@ fn cell(entry: &Entry, set: &Set, task: &Task, options: &Options, records: &Reco
     if task.method == WITHOUT {
         let start = super::cell::thread_time();
         let settings: &[(&str, f64)] = if title == "logistic" && classes == 2 { &[("slope_clip", 1.0)] } else { &[] };
-        let model = without_privacy(set, own_loss.as_deref(), settings, 1e-6 * set.rows as f64)?;
+        let model = without_privacy(set, own_loss.as_deref(), settings, (1e-6 * set.rows as f64).max(0.1))?;
         let seconds = super::cell::thread_time() - start;
         let outcome = Outcome { mean: measure(&model), error: 0.0, runs: 1, epsilon: f64::INFINITY, seconds };
         return record(WITHOUT, String::new(), &outcome);

@@ -59,7 +59,7 @@ fn steps(method: &str, mu: f64) -> Vec<f64> {
 
 /// Fits before and after the choice of steps, by the cells that one reads: a hundred as in the paper, fewer where each takes long.
 fn repeats(cells: f64) -> (usize, usize) {
-    ((4e9 / cells).clamp(5.0, 100.0) as usize, (3e10 / cells).clamp(20.0, 100.0) as usize)
+    ((1e10 / cells).clamp(10.0, 100.0) as usize, (5e10 / cells).clamp(30.0, 100.0) as usize)
 }
 
 fn fit_of(set: &Set, loss: &str, method: &str, mu: f64, epsilon: f64, steps: f64) -> Fit {

@@ -224,6 +224,14 @@ fn at_least_one(what: &'static str, value: u64) -> Result<()> {
     if value >= 1 { Ok(()) } else { Err(Error::domain(what, value, "give a whole number of at least 1")) }
 }
 
+/// Replacing a record can take it to nothing, so that it costs at least as much.
+fn replaces(what: &'static str, value: f64) -> Result<()> {
+    if value >= 1.0 && value.is_finite() {
+        return Ok(());
+    }
+    Err(Error::domain(what, value, "give a finite number of at least 1"))
+}
+
 fn two() -> f64 {
     2.0
 }
@@ -259,7 +267,7 @@ impl Event {
         match self {
             Event::Gaussian { noise_multiplier, replace_factor } | Event::Laplace { noise_multiplier, replace_factor } => {
                 positive("noise_multiplier", *noise_multiplier)?;
-                positive("replace_factor", *replace_factor)
+                replaces("replace_factor", *replace_factor)
             }
             Event::DiscreteGaussian { sigma: scale, reach, replace_reach, dimension }
             | Event::DiscreteLaplace { scale, reach, replace_reach, dimension } => {
@@ -273,7 +281,7 @@ impl Event {
             }
             Event::Pure { epsilon, replace_factor } => {
                 positive("epsilon", *epsilon)?;
-                positive("replace_factor", *replace_factor)
+                replaces("replace_factor", *replace_factor)
             }
             Event::Approx { epsilon, delta } => {
                 positive("epsilon", *epsilon)?;
@@ -286,7 +294,7 @@ impl Event {
             Event::GaussianDp { mu } => positive("mu", *mu),
             Event::ObjectivePerturbation(o) => {
                 positive("noise_multiplier", o.noise_multiplier)?;
-                positive("replace_factor", o.replace_factor)?;
+                replaces("replace_factor", o.replace_factor)?;
                 at_least_one("degrees", u64::from(o.degrees))?;
                 if o.degrees > 10_000 {
                     return Err(Error::domain(
@@ -306,7 +314,7 @@ impl Event {
             }
             Event::Exponential { epsilon, replace_factor } => {
                 positive("epsilon", *epsilon)?;
-                positive("replace_factor", *replace_factor)
+                replaces("replace_factor", *replace_factor)
             }
             Event::Poisson { rate, event } => {
                 if !(*rate >= f64::MIN_POSITIVE && *rate <= 1.0) {

@@ -345,7 +345,12 @@ impl Accountant for LossDistributionAccountant {
         }
         let ratio = discrete_laplace_gap(&steps);
         let steps = approximated(&steps);
-        let ask = |e: f64| self.ask(&components, Question::Delta { epsilon: (e - 2.0 * ratio).max(0.0) });
+        // Below zero the curve is at most its value at zero plus 1 - e^epsilon.
+        let ask = |e: f64| -> Result<Bound> {
+            let shifted = e - 2.0 * ratio;
+            let Bound { lower, upper } = self.ask(&components, Question::Delta { epsilon: shifted.max(0.0) })?;
+            Ok(Bound { lower, upper: upper - shifted.min(0.0).exp_m1() })
+        };
         let bound = ask(epsilon)?;
         let gap = (1.0 + epsilon.exp()) * discrete_gaussian_gap(&steps);
         let lower = if ratio == 0.0 { bound.lower - gap } else { 0.0 };

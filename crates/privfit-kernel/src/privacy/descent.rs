@@ -13,7 +13,7 @@
 use super::block_gradient::{BlockGradient, cell_unit, padded};
 use super::data::{Dataset, PADDING, Rows};
 use super::loss::Loss;
-use super::minimise::{Limits, Objective, Problem};
+use super::minimise::{BLOCK, Limits, Objective, Problem};
 use super::run::ProblemSize;
 use crate::engine::Engine;
 use crate::error::Result;
@@ -109,7 +109,7 @@ impl Descent<'_> {
 
     /// Updates in all.
     pub fn updates(&self, slots: usize) -> u64 {
-        self.passes * self.batches(slots).1 as u64
+        self.passes.saturating_mul(self.batches(slots).1 as u64)
     }
 
     /// How far apart neighbours end; infinite where steps are so long that nothing is known.
@@ -121,6 +121,10 @@ impl Descent<'_> {
         let ridge = self.ridge;
         let updates = self.updates(slots);
         let rate = |update: u64| self.pace.rate(update, (update - 1) / count as u64 + 1);
+        // A step backwards would count as a distance below zero.
+        if (1..=updates).any(|update| !(rate(update) >= 0.0)) {
+            return Stability { zero_out: f64::INFINITY, replace_one: f64::INFINITY, longest: f64::INFINITY };
+        }
         // Lengths of iterates: a step adds at most rate x bound to what the ridge leaves.
         let (mut length, mut longest) = (0f64, 0f64);
         for update in 1..=updates {
@@ -130,7 +134,9 @@ impl Descent<'_> {
         let batch_size = ProblemSize { slots: batch, ..*size };
         let sum_ridge = ridge * batch as f64;
         let limits = Limits { size: batch_size, loss: self.loss, ridge: sum_ridge, linear_bound: 0.0, linear_grid: 0.0 };
-        let error = limits.floor_within(longest);
+        // Blocks of a batch are summed by themselves, and then one after the other.
+        let blocks = batch.div_ceil(BLOCK) as f64 + 1.0;
+        let error = limits.floor_within(longest) + blocks * f64::EPSILON * batch as f64 * bound;
         let mut apart = vec![0f64; count];
         let (mut later, mut rounding) = (1f64, 0f64);
         for update in (1..=updates).rev() {
@@ -178,7 +184,7 @@ impl Descent<'_> {
         let (batch, count) = self.batches(slots);
         let unit = cell_unit(data);
         let mut w = vec![0f64; d * self.loss.outputs];
-        let mut sum = vec![0f64; wide * self.loss.outputs];
+        let (mut sum, mut part) = (vec![0f64; wide * self.loss.outputs], vec![0f64; wide * self.loss.outputs]);
         let mut block = BlockGradient::new(data, self.loss, None, &w);
         let mut update = 0;
         for pass in 1..=self.passes {
@@ -186,7 +192,12 @@ impl Descent<'_> {
                 update += 1;
                 sum.fill(0.0);
                 block.move_to(&w);
-                block.add(at * batch..((at + 1) * batch).min(slots), &mut sum);
+                let end = ((at + 1) * batch).min(slots);
+                for start in (at * batch..end).step_by(BLOCK) {
+                    part.fill(0.0);
+                    block.add(start..(start + BLOCK).min(end), &mut part);
+                    sum.iter_mut().zip(&part).for_each(|(s, p)| *s += p);
+                }
                 let rate = self.pace.rate(update, pass);
                 let step = rate * unit / self.divisor(slots, at);
                 let keep = 1.0 - rate * self.ridge;

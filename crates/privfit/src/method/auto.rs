@@ -6,6 +6,17 @@ use crate::loss::Task;
 /// Features up to which second moments are worth releasing.
 pub(crate) const MOMENTS: usize = 300;
 
+/// Rows over the length of the noise on a gradient sum below which many noisy steps beat one exact minimisation: they learn the strong
+/// directions first, where a ridge shrinks all alike.
+const FAINT: f64 = 80.0;
+
+/// Whether the noise of the whole budget is long against the rows.
+fn faint(problem: &Problem) -> bool {
+    let (Ok(noise), Ok(loss)) = (problem.single_noise(), problem.build_loss(1)) else { return false };
+    let length = noise * loss.lipschitz * (problem.features as f64).sqrt();
+    problem.rows as f64 / length < FAINT
+}
+
 /// The name of the method.
 pub fn choose(problem: &Problem) -> &'static str {
     let pure = problem.target.delta == 0.0;
@@ -16,7 +27,7 @@ pub fn choose(problem: &Problem) -> &'static str {
         Task::Location => "noisy-gd",
         _ if pure => "output",
         Task::Number if problem.loss.name == "squared" && problem.features <= MOMENTS => "statistics",
-        Task::Classes(2) if smooth && !grouped && problem.rows_known => "objective",
+        Task::Classes(2) if smooth && !grouped && problem.rows_known && !faint(problem) => "objective",
         Task::Number if smooth && !grouped && problem.rows_known => "objective",
         _ => "noisy-gd",
     }
@@ -33,6 +44,7 @@ pub fn reason(problem: &Problem) -> &'static str {
         _ if problem.rows_per_unit > 1 => "a unit has several rows, which are clipped together",
         _ if !problem.rows_known => "the true number of rows is private or not counted, and gradients do not need it",
         _ if problem.loss.name == "hinge" => "the loss has a corner, so it takes gradients",
+        _ if problem.task == Task::Classes(2) => "with this much noise steps that learn the strong directions first do better",
         _ => "several classes at once: descent averages the noise of many scores",
     }
 }

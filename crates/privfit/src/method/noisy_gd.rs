@@ -113,7 +113,13 @@ pub(super) fn plan(problem: &Problem, sampling: Option<f64>) -> Result<Box<dyn P
     let fraction = sampling.unwrap_or(1.0);
     // Momentum of 0.9 swings where rate x curvature is above 3.8, and curvature is at most the smoothness of the loss.
     let fastest = if problem.task == Task::Number { (4.0 / losses[0].smoothness).min(32.0) } else { 32.0 };
-    let rate = settings.within("rate", (n / (250.0 * problem.single_noise()?)).min(fastest), 1e-9, 1e9)?;
+    // The rule was found for slopes up to 1/2 and curvature up to 1/4. Steeper losses bring more noise, curved ones learn faster.
+    let slower = match problem.task {
+        Task::Classes(_) if !several => (0.5 / clip).min(1.0) * (0.25 / losses[0].smoothness.min(1.0)).sqrt().min(1.0),
+        _ => 1.0,
+    };
+    let noise = problem.single_noise()? * (losses.len() as f64).sqrt();
+    let rate = settings.within("rate", (slower * n / (250.0 * noise)).min(fastest), 1e-9, 1e9)?;
     let divide = n * fraction;
     let ridge = settings.within("ridge", 0.0, 0.0, 1e12)?;
     if rate * ridge / divide > 1.0 {

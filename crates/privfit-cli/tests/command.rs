@@ -286,8 +286,89 @@ fn schemas_are_drafted_checked_and_compared() {
 fn methods_are_listed() {
     let json: serde_json::Value = serde_json::from_slice(&privfit(&["methods", "--format", "json"], b"").stdout).unwrap();
     let names: Vec<&str> = json["methods"].as_array().unwrap().iter().map(|m| m["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["objective", "output", "noisy-gd", "noisy-sgd", "statistics"]);
+    let ours = [
+        "objective",
+        "objective-pure",
+        "hyperparameter-free",
+        "output",
+        "output-gd",
+        "permutation-sgd",
+        "noisy-gd",
+        "noisy-sgd",
+        "noisy-projected-sgd",
+        "random-round-sgd",
+        "frank-wolfe",
+        "statistics",
+    ];
+    assert_eq!(names[..ours.len()], ours);
+    let rest = &json["methods"].as_array().unwrap()[ours.len()..];
+    assert_eq!(rest.len(), 10);
+    assert!(rest.iter().all(|m| m["status"].as_str().unwrap().starts_with("published form")));
     assert!(text(&privfit(&["methods"], b"").stdout).contains("AMP"));
+}
+
+/// A published form runs when asked for by name and with --compare; what it does not guarantee is said wherever its model is used.
+#[test]
+fn published_forms_are_for_comparison() {
+    let dir = scratch("published");
+    let mut data = String::from("x,y\n");
+    (0..400).for_each(|i| data.push_str(&format!("{},{}\n", f64::from(i % 20) / 10.0 - 1.0, i / 10 % 2)));
+    let [schema, file, model] = ["s.toml", "d.csv", "m.json"].map(|name| dir.join(name).to_str().unwrap().to_string());
+    std::fs::write(&file, data).unwrap();
+    let columns = "[features.x]\ntype = \"number\"\nmin = -1\nmax = 1\n";
+    std::fs::write(&schema, format!("[dataset]\nname = \"t\"\n[target]\ncolumn = \"y\"\nclasses = [\"0\", \"1\"]\n{columns}"))
+        .unwrap();
+    let fit = |extra: &[&str]| {
+        let usual = ["fit", "--data", &file, "--schema", &schema, "--epsilon", "1", "--delta", "1e-6", "--out", &model];
+        privfit(&[&usual[..], extra].concat(), b"")
+    };
+    let refused = fit(&["--method", "published-p-psgd"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("--compare"));
+    for (rate, private) in [("rate=0.1", true), ("rate=100", false)] {
+        let done = fit(&["--method", "published-p-psgd", "--compare", "--set", rate]);
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        let (says, json) = (text(&done.stdout), std::fs::read_to_string(&model).unwrap());
+        assert!(says.contains("asked for  epsilon 1"), "{says}");
+        assert_eq!(says.contains("guarantee  none: steps longer than"), !private, "{says}");
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(json["artifact"]["guarantee"]["private"], private);
+        // Trained with the publication's slopes, and named so.
+        assert_eq!(json["artifact"]["model"]["loss_parameters"][1], 1.0);
+        let evaluate = privfit(&["evaluate", "--model", &model, "--data", &file], b"");
+        assert!(evaluate.status.success(), "{}", text(&evaluate.stderr));
+        assert_eq!(text(&evaluate.stderr).contains("not private"), !private);
+    }
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+/// The published tables on a generated set: finished cells are kept, and a second run only draws them again.
+#[test]
+fn tables_are_resumable() {
+    let dir = scratch("tables");
+    let out = dir.to_str().unwrap();
+    let all = ["bench", "tables", "convex", "--only", "Synthetic-L", "--quick", "--shared", "nowhere", "--out", out];
+    let first = privfit(&all, b"");
+    assert!(first.status.success(), "{}", text(&first.stderr));
+    let cells = std::fs::read_to_string(dir.join("accuracy.csv")).unwrap();
+    // Two losses: without privacy, then seven epsilons of ours and six published methods, and ours at the true epsilon of those.
+    let expected = 1 + 2 * (1 + 7 * 7 + 6);
+    assert!(cells.lines().count() <= expected && cells.lines().count() > expected - 4, "{}", cells.lines().count());
+    // A line cut off in the middle is computed again.
+    let cut = cells.len() - 40;
+    std::fs::write(dir.join("accuracy.csv"), &cells[..cut]).unwrap();
+    assert!(privfit(&all, b"").status.success());
+    assert_eq!(std::fs::read_to_string(dir.join("accuracy.csv")).unwrap().lines().count(), cells.lines().count());
+    let page = std::fs::read_to_string(dir.join("README.md")).unwrap();
+    assert!(page.contains("| Synthetic-L | logistic | P-SGD |") && page.contains("BANK"));
+    for plot in ["synthetic-l-logistic.png", "synthetic-l-huber-svm.svg"] {
+        assert!(std::fs::metadata(dir.join("plots").join(plot)).unwrap().len() > 1000);
+    }
+    let wrong = privfit(&["bench", "tables", "dense"], b"");
+    assert!(wrong.status.code() == Some(2) && text(&wrong.stderr).contains("give convex"));
+    let missing = privfit(&["bench", "tables", "convex", "--only", "ADULT", "--shared", "nowhere", "--out", out], b"");
+    assert!(missing.status.code() == Some(2) && text(&missing.stderr).contains("give --shared"));
+    std::fs::remove_dir_all(dir).unwrap();
 }
 
 /// A job, its model, and what evaluate says as JSON.
@@ -343,7 +424,7 @@ fn quantiles_counts_and_points() {
         number("x", 10),
         number("w", 100)
     );
-    for (extra, x, w, c) in [(&[][..], 5.0, 11.8, 0.25), (&["--loss", "geometric-median"], 5.0, 10.0, 0.0)] {
+    for (extra, x, w, c) in [(&["--loss", "mean"][..], 5.0, 11.8, 0.25), (&["--loss", "geometric-median"], 5.0, 10.0, 0.0)] {
         let seen = fit_and_evaluate(&dir, &schema, extra);
         // Rows without a readable cell are left out.
         assert_eq!(seen["rows"], 6000);
@@ -373,10 +454,11 @@ fn quantiles_counts_and_points() {
         assert!(text(&done.stderr).contains(says), "{extra:?}: {}", text(&done.stderr));
     };
     let delta = ["--delta", "1e-8"];
-    refused(&schema, &[&delta[..], &["--method", "objective"]].concat(), "use --method statistics");
+    refused(&schema, &delta, "--loss mean or --loss geometric-median");
+    refused(&schema, &[&delta[..], &["--loss", "mean", "--method", "objective"]].concat(), "use --method statistics");
     refused(&schema, &[&delta[..], &["--loss", "geometric-median", "--method", "output"]].concat(), "use --method noisy-gd");
-    refused(&schema, &["--delta", "0"], "give --delta");
-    refused(&schema, &[], "add --delta 2.8e-8 (1/rows^2)\n");
+    refused(&schema, &["--delta", "0", "--loss", "mean"], "give --delta");
+    refused(&schema, &["--loss", "mean"], "add --delta 2.8e-8 (1/rows^2)\n");
     refused(&(schema.clone() + "[encoding]\nintercept = true\n"), &delta, "remove intercept");
     refused(&(schema.clone() + "[encoding]\nscaling = \"sphere\"\n"), &delta, "scaling = \"ball\"");
     let shifted = target("n", 60).replace("[0, 60]", "[1, 60]") + &number("x", 10);

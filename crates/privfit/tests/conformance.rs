@@ -544,3 +544,22 @@ fn published_forms_tell_the_truth() {
     assert!(truth("published-output-gd", 1.0, &[]) < 0.6);
     assert!(truth("published-notes-sgd", 1.0, &[]) < 0.1 && truth("published-rrpsgd", 1.0, &[]) < 0.1);
 }
+
+/// Very many rows: a certificate is coarse there, and the ridge must grow until the noise that covers it costs next to nothing.
+#[test]
+fn output_noise_stays_small_with_millions_of_rows() {
+    let case = Case { method: "objective", loss: "logistic", adjacency: Adjacency::ReplaceOne, task: TASKS[0], pure: false };
+    for rows in [30_000u64, 4_000_000, 18_000_000, 1_000_000_000] {
+        for epsilon in [0.1, 1.0, 40.0] {
+            let mut job = case.job(rows, epsilon);
+            job.delta = Some(1.0 / (rows as f64).powi(2));
+            let plan = prepare(&job, rows, false).unwrap().plan.describe();
+            let number = |i: usize| plan[i].1.parse::<f64>().unwrap();
+            let (ridge, tolerance, multiplier) = (number(1), number(2), number(3));
+            let deviation = multiplier * 2.0 * tolerance / ridge;
+            // Two nats of the log-likelihood of all records, and a ridge that is small against them.
+            assert!(rows as f64 * deviation * deviation / 8.0 < 2.2, "{rows} {epsilon}: {deviation}");
+            assert!(ridge < 1e-3 * rows as f64 || rows < 100_000, "{rows} {epsilon}: {ridge}");
+        }
+    }
+}

@@ -302,3 +302,36 @@ fn discrete_laplace_is_pure_and_slack_is_charged() {
         }
     }
 }
+
+/// Replacing a record can take it to nothing: factors below 1 are refused, since samples would be charged too little.
+#[test]
+fn replace_factors_below_one_are_refused() {
+    for event in [
+        Event::Pure { epsilon: 1.0, replace_factor: 0.1 },
+        Event::Gaussian { noise_multiplier: 1.0, replace_factor: 0.5 },
+        Event::Laplace { noise_multiplier: 1.0, replace_factor: f64::NAN },
+        Event::Exponential { epsilon: 1.0, replace_factor: 0.0 },
+    ] {
+        assert!(event.validate().is_err() && epsilon(&event, Adjacency::ReplaceOne, 1e-6).is_err(), "{event:?}");
+    }
+    let same = Event::Pure { epsilon: 1.0, replace_factor: 1.0 };
+    assert_eq!(epsilon(&same, Adjacency::ReplaceOne, 0.0).unwrap().bound.upper, 1.0);
+    assert_eq!(epsilon(&Event::pure(1.0), Adjacency::ReplaceOne, 0.0).unwrap().bound.upper, 2.0);
+}
+
+/// The density ratio of discrete noise shifts epsilon, at the small end to below zero, where the curve is larger than at zero. And at
+/// the large end it keeps sampled releases with little noise from counting as unprotected.
+#[test]
+fn shifted_curves_stay_above_the_truth() {
+    let coarse = Event::DiscreteGaussian { sigma: 4096, reach: 1, replace_reach: 2, dimension: 10_000 }.sampled(0.5);
+    let bound = delta(&coarse, Adjacency::ZeroOut, 1e-7).unwrap().bound.upper;
+    assert!(bound >= 4.89e-5, "{bound}");
+    let fine = Event::DiscreteGaussian { sigma: 1 << 28, reach: 1_059_717_547, replace_reach: 2_119_435_094, dimension: 107 };
+    let rate = 50.0 / 36_176.0;
+    for adjacency in [Adjacency::ZeroOut, Adjacency::ReplaceOne] {
+        let exact = epsilon(&Event::gaussian((1u64 << 28) as f64 / 1_059_717_547.0).sampled(rate).repeated(100), adjacency, 1e-9);
+        let discrete = epsilon(&fine.clone().sampled(rate).repeated(100), adjacency, 1e-9);
+        let (exact, discrete) = (exact.unwrap().bound, discrete.unwrap().bound);
+        assert!(discrete.upper >= exact.lower && discrete.upper < exact.upper * 1.001, "{discrete:?} {exact:?}");
+    }
+}

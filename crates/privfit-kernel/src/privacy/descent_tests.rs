@@ -251,3 +251,37 @@ fn orders_are_uniform() {
     // 23 degrees of freedom; a false alarm in 1e-9 runs.
     assert!(statistic < 90.0, "{statistic}");
 }
+
+/// Batches longer than a block are summed block by block, and the error of that is part of the claim.
+#[test]
+fn the_error_of_long_batches_is_claimed() {
+    let n = 300_000;
+    let entropy = Entropy::simulated(1);
+    let mut b = DatasetBuilder::new(&entropy, shape(2, false, None)).unwrap();
+    (0..n).for_each(|_| b.row(&[0.7973, -0.5777], 1.0));
+    let data = b.build();
+    let mut cells = [0.0; 2];
+    data.unit(0).each(0, |j, x| cells[j] = x);
+    let (end, claim) = run(&data, &descent(&LOGISTIC, 0.0, Some(n), 1, Pace::Constant(1.0)), 1);
+    // Every record has a slope of -1/2 at zero, so that the average is one of them.
+    let error = cells.iter().zip(&end).map(|(x, w)| (w - 0.5 * x).powi(2)).sum::<f64>().sqrt();
+    let claimed = 0.5 * (claim.zero_out - 1.0 / n as f64);
+    assert!(error <= claimed, "{error} above {claimed}");
+    assert!(claimed < 1e-3 / n as f64, "and yet no claim for nothing: {claimed}");
+}
+
+/// Steps backwards, and steps that are no numbers, have no claim.
+#[test]
+fn strange_steps_have_no_claim() {
+    for pace in [
+        Pace::Constant(-0.1),
+        Pace::Constant(f64::NAN),
+        Pace::Decreasing { scale: 1.0, offset: -1.5 },
+        Pace::SquareRoot { scale: -1.0, offset: 1.0 },
+        Pace::Strong { cap: 1.0, strength: -1.0 },
+    ] {
+        let claim = descent(&LOGISTIC, 0.0, Some(3), 4, pace).stability(&size(10, 2));
+        assert!(claim.zero_out == f64::INFINITY && claim.replace_one == f64::INFINITY, "{pace:?} {claim:?}");
+    }
+    assert_eq!(descent(&LOGISTIC, 0.0, Some(1), u64::MAX, Pace::Constant(1.0)).updates(1000), u64::MAX, "no wrapping");
+}

@@ -96,15 +96,25 @@ pub(super) fn calibrated(
     if !(ridge_of(1.0) > 0.0 && ridge_of(1.0).is_finite()) {
         return Err(Error::misuse("ridge and radius must be positive"));
     }
+    let n = problem.rows.max(1) as f64;
+    let dimension = (problem.features * losses[0].outputs) as f64;
     let parts = |nm: f64| {
         let linear = LinearTerm { noise_multiplier: nm, pure };
+        let multiplier = nm / OUTPUT_SHARE;
         // Output noise costs n smoothness/2 times its square, two nats of the log-likelihood of all records together; less where a
         // ridge makes every coordinate count, and a fine solution easy.
-        let multiplier = nm / OUTPUT_SHARE;
-        let dimension = (problem.features * losses[0].outputs) as f64;
-        let curvature = problem.rows.max(1) as f64 * losses[0].smoothness + 100.0 * dimension * ridge_of(nm);
-        let wanted = 2.0 / curvature.sqrt() * ridge_of(nm) / (2.0 * multiplier);
-        tilted(problem, &losses, linear, ridge_of(nm), wanted, |_| multiplier)
+        let wanted = |ridge: f64| {
+            let curvature = n * losses[0].smoothness + 100.0 * dimension * ridge;
+            2.0 / curvature.sqrt() * ridge / (2.0 * multiplier)
+        };
+        let mut ridge = ridge_of(nm);
+        // Gradients of very many rows cannot be certified that finely. A larger ridge, still small against them, brings the weights
+        // nearer to the gradient; the noise of a coarse certificate would cost more.
+        let given = problem.settings.0.contains_key("ridge");
+        while !given && ridge < n && problem.size().limits(&losses[0], ridge, Some(linear)).0 * 1.01 > wanted(ridge) {
+            ridge *= 1.1;
+        }
+        tilted(problem, &losses, linear, ridge, wanted(ridge), |_| multiplier)
     };
     let failed = Event::NotPrivate { why: "no such plan".into() };
     let noise = calibrate(problem.target, |nm| parts(nm).map_or(failed.clone(), |p| p.event), problem.adjacency)?.upper;

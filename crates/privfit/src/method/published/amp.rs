@@ -88,6 +88,11 @@ fn run_printed(problem: &Problem, printed: Amp) -> Result<Box<dyn Plan>> {
         return Err(Error::misuse("noise_share leaves nothing for the determinant: give less"));
     }
     let linear = LinearTerm::gaussian(printed.linear_sigma / losses[0].lipschitz);
-    let tolerance = printed.split.gamma * problem.rows as f64;
+    // Where 1/m^2 is finer than doubles can certify, gamma is what they can; the printed noise is for any gamma.
+    let rows = problem.rows.max(2) as f64;
+    let least = problem.size().limits(&losses[0], printed.ridge, Some(linear)).0 * 1.02 / rows;
+    let split = AmpSplit { gamma: printed.split.gamma.max(least), ..printed.split };
+    let printed = amp(split, rows, 1.0, 1.0, 2.0);
+    let tolerance = split.gamma * rows;
     Ok(Box::new(tilted(problem, &losses, linear, printed.ridge, tolerance, |apart| printed.output_sigma / apart)?))
 }

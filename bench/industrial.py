@@ -1,6 +1,6 @@
 """Four million generated rows of 23 features: privfit at epsilon 0.1 beside scikit-learn without privacy, on the same rows, in one run.
 
-    cargo build --release && python3 bench/industrial.py [--rows 4000000] [--features 23] [--epsilon 0.1] [--repeats 3] [--threads 1]
+    cargo build --release && python3 bench/industrial.py [--rows 4000000] [--features 23] [--epsilon 0.1] [--repeats 3] [--threads N]
 
 Needs numpy and scikit-learn. Rows are normal, divided by their norm; labels follow a logistic model, so that three in four can be
 predicted. privfit's time is that of the whole fit, reading the file included; scikit-learn has its rows in memory. Prints one JSON line.
@@ -12,7 +12,7 @@ a.add_argument("--rows", type=int, default=4_000_000)
 a.add_argument("--features", type=int, default=23)
 a.add_argument("--epsilon", type=float, default=0.1)
 a.add_argument("--repeats", type=int, default=3)
-a.add_argument("--threads", type=int, default=1)
+a.add_argument("--threads", type=int, default=os.cpu_count())
 a.add_argument("--binary", default="target/release/privfit")
 a = a.parse_args()
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):

@@ -198,14 +198,18 @@ fn directory(name: &str) -> PathBuf {
 fn neighbours_look_the_same() {
     let pairs: usize = std::env::var("PAIRS").ok().and_then(|p| p.parse().ok()).unwrap_or(200);
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    let kinds: [(&str, &str, &[u8], &[&str]); 9] = [
-        ("objective", SCHEMA, b"x,c,z,y\n", &[]),
+    let kinds: [(&str, &str, &[u8], &[&str]); 13] = [
+        ("objective", SCHEMA, b"x,c,z,y\n", &["--method", "objective"]),
+        ("descent", SCHEMA, b"x,c,z,y\n", &["--method", "output-gd", "--set", "steps=9"]),
+        ("passes", SCHEMA, b"x,c,z,y\n", &["--method", "permutation-sgd", "--set", "passes=3", "--set", "batch=7"]),
+        ("corners", SCHEMA, b"x,c,z,y\n", &["--method", "frank-wolfe", "--set", "steps=3"]),
+        ("rounds", SCHEMA, b"x,c,z,y\n", &["--method", "random-round-sgd", "--set", "steps=5"]),
         ("gradients", SCHEMA, b"x,c,z,y\n", &["--method", "noisy-gd", "--set", "steps=3", "--adjacency", "replace-one"]),
         ("number", NUMBER, b"x,c,z,y\n", &[]),
         ("quantile", NUMBER, b"x,c,z,y\n", &["--loss", "quantile", "--set", "quantile=0.9"]),
         ("counts", NUMBER, b"x,c,z,y\n", &["--loss", "poisson"]),
         ("median", POINT, b"x,c,z,y\n", &["--loss", "geometric-median", "--set", "steps=3"]),
-        ("mean", POINT, b"x,c,z,y\n", &[]),
+        ("mean", POINT, b"x,c,z,y\n", &["--loss", "mean"]),
         ("sparse", SPARSE, b"", &[]),
         ("simulated", SCHEMA, b"x,c,z,y\n", &["--simulate", "4", "--method", "output", "--format", "json"]),
     ];

@@ -52,7 +52,10 @@ fn grid(method: &str, weight: u8) -> Vec<Point> {
             let steps: &[f64] = if heavy { &[10.0] } else { &[10.0, 50.0] };
             let corners: &[f64] = if heavy { &[30.0] } else { &[10.0, 30.0, 100.0] };
             let with = |p: &Point, c: f64| Point { corner: Some(c), ..p.clone() };
-            points(&[("steps", steps), ("cap", &[0.1, 1.0])]).iter().flat_map(|p| corners.iter().map(|c| with(p, *c)).collect::<Vec<_>>()).collect()
+            points(&[("steps", steps), ("cap", &[0.1, 1.0])])
+                .iter()
+                .flat_map(|p| corners.iter().map(|c| with(p, *c)).collect::<Vec<_>>())
+                .collect()
         }
         _ => vec![Point::default()],
     }

@@ -99,6 +99,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
                 constraint: Constraint::None,
                 allow_large_delta: false,
                 compare: false,
+                auxiliary: None,
             };
             let (wall, processor) = (Instant::now(), processor_time());
             let entropy = Entropy::system().map_err(privfit::Error::from)?;

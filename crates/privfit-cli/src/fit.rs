@@ -4,7 +4,7 @@ use crate::{Failure, Format, print_line, quiet};
 use clap::Args;
 use privfit::account::{Adjacency, Event};
 use privfit::constraint::Constraint;
-use privfit::data::load::Source;
+use privfit::data::load::{Source, public_features};
 use privfit::fit::{Job, Prepared, prepare, public_rows};
 use privfit::loss::Task;
 use privfit::method::Settings;
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
   privfit fit examples/adult/job.toml --epsilon 0.1 --dry-run
   privfit fit --data visits.csv --schema counts.toml --loss quantile --set quantile=0.9 --epsilon 1 --delta 1e-8 --out model.json
 
-A job file holds the same keys as the flags (data, labels, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out,
+A job file holds the same keys as the flags (data, labels, auxiliary, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out,
 threads, and a table [set]); paths in it are relative to it, and flags win over it."
 )]
 pub(crate) struct Fit {
@@ -34,6 +34,9 @@ pub(crate) struct Fit {
     /// Files with labels, for formats that keep them apart
     #[arg(long, num_args = 1..)]
     labels: Vec<PathBuf>,
+    /// PUBLIC rows without labels, for transfer methods: what the teacher answers for them teaches the student
+    #[arg(long, num_args = 1..)]
+    auxiliary: Vec<PathBuf>,
     /// Public facts: bounds, categories, classes, unit of privacy
     #[arg(long)]
     schema: Option<PathBuf>,
@@ -85,7 +88,7 @@ pub(crate) struct Fit {
 }
 
 /// Keys of a job file.
-const KEYS: &str = "data, labels, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out, threads, \
+const KEYS: &str = "data, labels, auxiliary, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out, threads, \
                     allow_large_delta, compare, set";
 
 impl Fit {
@@ -99,6 +102,10 @@ impl Fit {
         let text = read_text(schema_path, "schema")?;
         let schema = Schema::parse(&text)?;
         let settings = settings(&self.set)?;
+        let auxiliary = match self.auxiliary.is_empty() {
+            true => None,
+            false => Some(std::sync::Arc::new(public_features(&self.auxiliary, &schema)?)),
+        };
         let source = Source { files: self.data.clone(), labels: self.labels.clone() };
         let job = Job {
             schema,
@@ -115,6 +122,7 @@ impl Fit {
             constraint: self.constraint.as_deref().map_or(Ok(Constraint::None), Constraint::parse)?,
             allow_large_delta: self.allow_large_delta,
             compare: self.compare,
+            auxiliary,
         };
         if self.dry_run {
             let (rows, counted) = public_rows(&job, None)?;
@@ -175,6 +183,7 @@ impl Fit {
             match key.as_str() {
                 "data" if self.data.is_empty() => self.data = need_paths()?,
                 "labels" if self.labels.is_empty() => self.labels = need_paths()?,
+                "auxiliary" if self.auxiliary.is_empty() => self.auxiliary = need_paths()?,
                 "schema" if self.schema.is_none() => self.schema = Some(base.join(need_text()?)),
                 "out" if self.out.is_none() => self.out = Some(base.join(need_text()?)),
                 "rows" if self.rows.is_none() => self.rows = Some(need_whole()?),
@@ -199,8 +208,8 @@ impl Fit {
                         }
                     }
                 }
-                "data" | "labels" | "schema" | "out" | "rows" | "threads" | "epsilon" | "delta" | "adjacency" | "loss"
-                | "method" | "constraint" => {}
+                "data" | "labels" | "auxiliary" | "schema" | "out" | "rows" | "threads" | "epsilon" | "delta" | "adjacency"
+                | "loss" | "method" | "constraint" => {}
                 _ => return Err(wrong(&key, &format!("unknown key: known are {KEYS}"))),
             }
         }

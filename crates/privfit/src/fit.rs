@@ -11,7 +11,8 @@ use crate::model::Model;
 use crate::schema::{Schema, TargetValues, UnitOfPrivacy};
 use privfit_kernel::account::{Adjacency, Event, Target};
 use privfit_kernel::engine::Threads;
-use privfit_kernel::privacy::{Dataset, Entropy, Run};
+use privfit_kernel::privacy::{Dataset, Entropy, PublicRows, Run};
+use std::sync::Arc;
 
 /// Everything that a training job says.
 #[derive(Clone)]
@@ -38,6 +39,8 @@ pub struct Job {
     pub allow_large_delta: bool,
     /// A published form is to be run for comparison, whatever it truly guarantees.
     pub compare: bool,
+    /// Encoded rows without labels that are public, for methods whose answers teach a student.
+    pub auxiliary: Option<Arc<PublicRows>>,
 }
 
 /// A job with its plan, before data are opened.
@@ -168,6 +171,7 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
         target: Target { epsilon: job.epsilon, delta },
         constraint: job.constraint,
         settings: job.settings.clone(),
+        auxiliary: job.auxiliary.clone(),
     };
     // Published forms have losses of their own, which the model must name.
     let problem = if named.is_some_and(|m| m.published) { method::published::plain(&problem) } else { problem };

@@ -95,6 +95,9 @@ pub enum Features {
         dimension: usize,
         /// Longest row that is not scaled down.
         row_norm: f64,
+        /// Cells are cut at this size, where it is declared.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bound: Option<f64>,
     },
     /// Rows of numbers.
     Dense {
@@ -102,6 +105,9 @@ pub enum Features {
         dimension: usize,
         /// Longest row that is not scaled down.
         row_norm: f64,
+        /// Cells are cut at this size, where it is declared.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bound: Option<f64>,
     },
     /// Pixels from 0 to a maximum.
     Image {
@@ -179,8 +185,10 @@ impl Schema {
         let (features, kind_intercept) = features(top.table("features")?)?;
         let mut encoding = top.table_or_empty("encoding")?;
         let intercept = encoding.flag("intercept")?.or(kind_intercept).unwrap_or(!located);
+        let celled = matches!(features, Features::Sparse { bound: Some(_), .. } | Features::Dense { bound: Some(_), .. });
         let scaling = match encoding.text("scaling")?.as_deref() {
-            // A linear predictor of a number needs rows that keep their length, and so does a point among them.
+            // A linear predictor of a number needs rows that keep their length, and so do a point among them and cells with a bound.
+            None if celled => Scaling::Ball,
             None if located || matches!(target.values, TargetValues::Bounds(..)) => Scaling::Ball,
             None | Some("sphere") => Scaling::Sphere,
             Some("ball") => Scaling::Ball,
@@ -496,14 +504,23 @@ fn features(mut keys: Keys) -> Result<(Features, Option<bool>)> {
         "sparse" | "dense" => {
             let dimension = keys.whole("dimension")?;
             let dimension = keys.need("dimension", dimension, "give the number of features")? as usize;
-            let row_norm = keys.number("row_norm")?;
-            let row_norm = keys.need("row_norm", row_norm, "give the norm beyond which rows are scaled down")?;
+            let bound = keys.number("bound")?;
+            // Cells of at most `bound` in size make rows of at most sqrt(dimension) times that.
+            let row_norm = keys.number("row_norm")?.or(bound.map(|b| b * (dimension as f64).sqrt()));
+            let row_norm = keys.need(
+                "row_norm",
+                row_norm,
+                "give the norm beyond which rows are scaled down, or bound = B, the largest size of a cell",
+            )?;
             if !(row_norm > 1e-100 && row_norm < 1e100) {
                 return keys.wrong("row_norm", "give a positive number");
             }
+            if bound.is_some_and(|b| !(b > 1e-100 && b < 1e100)) {
+                return keys.wrong("bound", "give a positive number");
+            }
             match kind.as_str() {
-                "sparse" => Features::Sparse { dimension, row_norm },
-                _ => Features::Dense { dimension, row_norm },
+                "sparse" => Features::Sparse { dimension, row_norm, bound },
+                _ => Features::Dense { dimension, row_norm, bound },
             }
         }
         "image" => {
@@ -524,7 +541,7 @@ fn features(mut keys: Keys) -> Result<(Features, Option<bool>)> {
         }
         other => return keys.wrong("kind", &format!("{other:?} is unknown: give \"sparse\", \"dense\" or \"image\"")),
     };
-    keys.finish("kind, dimension, row_norm, shape, max, intercept")?;
+    keys.finish("kind, dimension, row_norm, bound, shape, max, intercept")?;
     Ok((features, intercept))
 }
 

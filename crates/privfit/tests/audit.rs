@@ -104,6 +104,7 @@ fn audit(method: &str, loss: &str, target: &str, set: Set<'_>, records: (&str, &
         constraint: Constraint::None,
         allow_large_delta: true,
         compare: false,
+        auxiliary: None,
     };
     let prepared = prepare(&job, 3, false).unwrap();
     let entropy = Entropy::system().unwrap();
@@ -176,6 +177,7 @@ fn too_little_noise_is_flagged() {
         constraint: Constraint::None,
         allow_large_delta: true,
         compare: false,
+        auxiliary: None,
     };
     let prepared = prepare(&job, 3, false).unwrap();
     let with = dataset(&schema, &["0,0,no", "0,0,no", "1,1,yes"], &entropy);
@@ -217,6 +219,7 @@ fn published_minibatch_noise_is_flagged() {
         constraint: Constraint::None,
         allow_large_delta: true,
         compare: true,
+        auxiliary: None,
     };
     let prepared = prepare(&job, 400, false).unwrap();
     let truth = privfit::account::epsilon(prepared.plan.event(), Adjacency::ZeroOut, DELTA).unwrap().bound.upper;

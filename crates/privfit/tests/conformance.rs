@@ -97,6 +97,7 @@ impl Case {
             constraint: Constraint::None,
             allow_large_delta: true,
             compare: false,
+            auxiliary: None,
         }
     }
 

@@ -22,6 +22,7 @@ fn job(schema: &str) -> Job {
         constraint: Constraint::None,
         allow_large_delta: false,
         compare: false,
+        auxiliary: None,
     }
 }
 

@@ -79,6 +79,7 @@ pub(super) fn job(set: &Set, fit: &Fit) -> Job {
         constraint: corner,
         allow_large_delta: true,
         compare: true,
+        auxiliary: None,
     }
 }
 

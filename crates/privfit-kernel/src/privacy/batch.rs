@@ -31,7 +31,7 @@ impl<'d> Batch<'d> {
     }
 
     fn finish<'id, N: Norm>(&self, values: Vec<i64>, grid: Grid) -> Bounded<'id, N> {
-        Bounded { values, grid, origin: self.origin, run: self.run, brand: PhantomData }
+        Bounded { values, grid, origin: self.origin, run: self.run, mirrored: false, brand: PhantomData }
     }
 
     /// The grid of the noise, if it was made for this kind of sum and this length.
@@ -129,19 +129,51 @@ impl<'d> Batch<'d> {
     /// highest score is the coordinate and sign along which the loss falls most. The mechanism must come from
     /// `Exponential::for_gradients`. A slope, and a cell, are cut on the integers by themselves, one row to a unit.
     pub fn gradient_scores<'id>(&self, clocks: &Noise<'id, LInf>, weights: &[f64], loss: &Loss) -> Result<Bounded<'id, LInf>> {
+        // One score for each coordinate leaves out the negative corners.
+        let signs = if clocks.values.len() == self.data.dimension * loss.outputs { 1 } else { 2 };
+        let (total, grid) = self.capped_gradient(clocks, signs, weights, loss)?;
+        let down = total.iter().map(|g| g.wrapping_neg());
+        let scores = if signs == 2 { down.chain(total.iter().copied()).collect() } else { down.collect() };
+        let mut out = self.finish(scores, grid);
+        out.mirrored = signs == 2;
+        Ok(out)
+    }
+
+    /// The gradient plus a public vector, coordinate after coordinate, in the same way: for a choice of the largest ones in size
+    /// (`Run::choose_largest`), whose values may then be released.
+    pub fn gradient_coordinates<'id>(
+        &self,
+        clocks: &Noise<'id, LInf>,
+        weights: &[f64],
+        loss: &Loss,
+        plus: &[f64],
+    ) -> Result<Bounded<'id, LInf>> {
+        let (mut total, grid) = self.capped_gradient(clocks, 1, weights, loss)?;
+        if plus.len() != total.len() {
+            return Err(Error::Mismatch { what: "the public vector has another length than the gradient" });
+        }
+        // Both below 2^61: comparisons of sizes must not see a sum that wrapped.
+        let cut = 2f64.powi(61);
+        total.iter_mut().zip(plus).for_each(|(t, p)| *t += (p / grid.unit).round().max(-cut).min(cut) as i64);
+        Ok(self.finish(total, grid))
+    }
+
+    /// Sum of slope x cell, both cut on the integers.
+    fn capped_gradient(&self, clocks: &Noise<'_, LInf>, signs: usize, weights: &[f64], loss: &Loss) -> Result<(Vec<i64>, Grid)> {
         loss.validate()?;
         let dimension = self.data.dimension * loss.outputs;
         let GridKind::GradientScores { cap } = clocks.grid.kind else {
             return Err(Error::Mismatch { what: "scores that are gradients need Exponential::for_gradients" });
         };
-        // One score for each coordinate leaves out the negative corners.
-        let signs = if clocks.values.len() == dimension { 1 } else { 2 };
         let grid = self.grid(clocks, signs * dimension, &[clocks.grid.kind])?;
         if weights.len() != dimension {
             return Err(Error::Mismatch { what: "the number of weights is not features x outputs" });
         }
         if self.data.units.is_some() {
             return Err(Error::unsupported("scores of units with several rows", "declare one row to a unit"));
+        }
+        if (self.data.slots() as f64) * grid.bound as f64 >= 2f64.powi(61) {
+            return Err(Error::Mismatch { what: "scores of so many records do not fit in 64 bits" });
         }
         let clip = loss.lipschitz * self.data.row_norm * cap as f64 / ROW_LIMIT as f64;
         let slopes = SlopeGrid::new(loss, &grid, cap).filter(|_| (grid.clip / clip - 1.0).abs() < 1e-9);
@@ -154,9 +186,7 @@ impl<'d> Batch<'d> {
         };
         let mut total = vec![0i64; dimension];
         self.engine.sum(&Pass { slots: self.data.slots(), granule: 1, add: &add }, &mut total)?;
-        let down = total.iter().map(|g| g.wrapping_neg());
-        let scores = if signs == 2 { down.chain(total.iter().copied()).collect() } else { down.collect() };
-        Ok(self.finish(scores, grid))
+        Ok((total, grid))
     }
 
     fn unit_gradients(&self, grid: &Grid, weights: &[f64], loss: &Loss, total: &mut [i64]) -> Result<()> {

@@ -40,8 +40,10 @@ pub(crate) enum GridKind {
     Scores,
     /// Scores that are gradients: slope times cell, cells cut at this many units.
     GradientScores { cap: u64 },
-    /// So many chosen coordinates of scores on a grid with so many bits.
-    Selected { count: usize, from: u32 },
+    /// Votes of models on parts, as scores of a selection.
+    VoteScores,
+    /// So many chosen coordinates of scores on a grid with so many bits, each times a whole number.
+    Selected { count: usize, from: u32, times: u64 },
 }
 
 /// The grid of one release and the noise on it.
@@ -271,20 +273,35 @@ impl Gaussian {
         Gaussian::with(GridKind::Votes, BITS, vote, Reach { zero_out: bound, replace_one: bound }, 1.0, 1.0 / vote as f64)
     }
 
-    /// One value in L-infinity after a selection of `count` coordinates: its L2 reach is sqrt(count) as large.
+    /// One value in L-infinity after a selection of `count` coordinates: its L2 reach is sqrt(count) as large, or that of a whole
+    /// row if that is smaller. Values are multiplied by a whole number first, so that noise of a power of two fits closely.
     pub fn for_selected(scores: &Exponential, count: usize, noise_multiplier: f64) -> Result<Gaussian> {
+        let from = scores.grid;
+        let refuse = || Error::domain("noise_multiplier", noise_multiplier, "give a smaller number, or fewer coordinates");
         let widen = |reach: u64| -> Result<u64> {
             let square = u128::from(reach).checked_mul(u128::from(reach)).and_then(|s| s.checked_mul(count as u128));
-            square.map(root_up).ok_or(Error::domain("count", count, "give fewer coordinates"))
+            let by_count = square.map(root_up).ok_or_else(refuse)?;
+            Ok(match from.kind {
+                // reach = slope x cap (twice that for replace-one); a row has at most the row limit in all.
+                GridKind::GradientScores { cap } => by_count.min(reach / cap * ROW_LIMIT),
+                _ => by_count,
+            })
         };
-        let zero_out = widen(scores.grid.reach.zero_out)?;
-        let bits = (zero_out as f64 * positive("noise_multiplier", noise_multiplier)?).log2().ceil();
-        if !(0.0..=f64::from(Sampler::LARGEST)).contains(&bits) {
-            return Err(Error::domain("noise_multiplier", noise_multiplier, "give a smaller number"));
+        let (zero_out, replace_one) = (widen(from.reach.zero_out)?, widen(from.reach.replace_one)?);
+        let least = zero_out as f64 * positive("noise_multiplier", noise_multiplier)?;
+        let bits = (least.log2() + 11.0).ceil().min(f64::from(Sampler::LARGEST));
+        let scale = 2f64.powi(bits as i32);
+        let times = (scale / least).floor();
+        if !(bits >= 0.0 && times >= 1.0) {
+            return Err(refuse());
         }
-        let reach = Reach { zero_out, replace_one: widen(scores.grid.reach.replace_one)? };
-        let kind = GridKind::Selected { count, from: scores.grid.bits };
-        Gaussian::with(kind, bits as u32, scores.grid.bound, reach, scores.grid.clip, scores.grid.unit)
+        let mut times = times as u64;
+        while times > 1 && scale / ((zero_out * times) as f64) < noise_multiplier {
+            times -= 1;
+        }
+        let reach = Reach { zero_out: zero_out * times, replace_one: replace_one.checked_mul(times).ok_or_else(refuse)? };
+        let kind = GridKind::Selected { count, from: from.bits, times };
+        Gaussian::with(kind, bits as u32, from.bound, reach, from.clip, from.unit / times as f64)
     }
 
     /// The noise multiplier really used: a ratio of two integers, at least the one asked for.
@@ -431,6 +448,16 @@ impl Exponential {
         let unit = usable(lipschitz * row_norm / (slope_limit * ROW_LIMIT) as f64)?;
         let kind = GridKind::GradientScores { cap };
         let grid = Grid { shape: Shape::Laplace, bits, reach: twice(bound), bound, kind, unit, clip: bound as f64 * unit };
+        Ok(Exponential { grid })
+    }
+
+    /// For votes of models that were trained on parts: whatever a model says of a coordinate, it says it with one vote, so that one
+    /// unit moves each count by at most one, under every adjacency alike.
+    pub fn for_votes(noise_multiplier: f64) -> Result<Exponential> {
+        let bound = bound_for(BITS, positive("noise_multiplier", noise_multiplier)?)?;
+        let reach = Reach { zero_out: bound, replace_one: bound };
+        let unit = usable(1.0 / bound as f64)?;
+        let grid = Grid { shape: Shape::Laplace, bits: BITS, reach, bound, kind: GridKind::VoteScores, unit, clip: 1.0 };
         Ok(Exponential { grid })
     }
 

@@ -1,6 +1,13 @@
 //! One run over one data set: the only door. It draws the batches, hands out noise before values exist, records every release,
 //! and closes only if what was executed fits in what was planned.
 
+mod narrow;
+mod support;
+mod teach;
+
+pub use narrow::Fit;
+pub use support::{SparseModel, StabilityTest};
+
 use super::batch::Batch;
 use super::data::{Dataset, Unit};
 use super::descent::{Descent, shuffled};
@@ -11,7 +18,6 @@ use super::norm::{L1, L2, LInf, Norm};
 use super::record::Record;
 use super::rng::{Entropy, Rate, Stream, Words};
 use super::sampler::{Sampler, Shape};
-use super::select::race;
 use super::value::{Bounded, Local, Noise, Origin, Released, Sensitive, Support, Theorem};
 use crate::account::{Event, Objective as ObjectiveFacts};
 use crate::engine::Engine;
@@ -93,6 +99,9 @@ impl LinearTerm {
 /// Grid of the linear term: its standard deviation is 2^40 units.
 const LINEAR_BITS: u32 = 40;
 
+/// Numbers of runs.
+static RUNS: AtomicU64 = AtomicU64::new(1);
+
 /// A run over a data set, under a plan.
 pub struct Run<'d> {
     data: &'d Dataset,
@@ -107,13 +116,14 @@ pub struct Run<'d> {
     used: Vec<u64>,
     /// Something released depends on slot numbers.
     by_slot: bool,
+    /// The record is with a run on some of the columns, which has not come back.
+    lent: bool,
 }
 
 impl<'d> Run<'d> {
     /// Opens a run. The plan is complete before data are touched.
     pub fn begin(data: &'d Dataset, engine: &'d dyn Engine, entropy: &'d Entropy, planned: &Event) -> Result<Run<'d>> {
         planned.validate()?;
-        static RUNS: AtomicU64 = AtomicU64::new(1);
         Ok(Run {
             data,
             engine,
@@ -125,11 +135,15 @@ impl<'d> Run<'d> {
             batches: 0,
             used: Vec::new(),
             by_slot: false,
+            lent: false,
         })
     }
 
     /// A forked child shares noise with its parent, so it must not go on.
     fn same_process(&self) -> Result<()> {
+        if self.lent {
+            return Err(Error::Mismatch { what: "the run on some of the columns did not end: begin a new run" });
+        }
         if self.process == std::process::id() {
             return Ok(());
         }
@@ -249,13 +263,7 @@ impl<'d> Run<'d> {
         mechanism: &Exponential,
         count: usize,
     ) -> Result<Support> {
-        if mechanism.grid != scores.grid {
-            return Err(Error::Mismatch { what: "the scores were summed for another mechanism" });
-        }
-        let count = count.min(scores.values.len());
-        self.admit(&clocks, scores, mechanism.event(), count as u64)?;
-        let mut more = self.entropy.rng(Stream::Noise)?;
-        Ok(Support { indices: race(&clocks.values, &scores.values, scores.grid.bits, count, &mut more) })
+        self.pick(clocks, scores, &scores.values, mechanism, count, &[])
     }
 
     /// Votes of models that were trained on parts (mechanism: `Gaussian::for_votes`).
@@ -270,15 +278,7 @@ impl<'d> Run<'d> {
         if grid.kind != GridKind::Votes || noise.run != self.id {
             return Err(Error::Mismatch { what: "votes need noise of this run from Gaussian::for_votes" });
         }
-        // One unit is in one part of one partition, so it moves one vote.
-        let mut parts: Vec<(u64, u32)> = models.iter().filter(|m| m.run == self.id).filter_map(|m| m.part).collect();
-        parts.sort_unstable();
-        parts.dedup();
-        if parts.len() != models.len() || parts.iter().any(|p| p.0 != parts[0].0) {
-            return Err(Error::Mismatch {
-                what: "each vote must come from a model on another part of one partition of this run",
-            });
-        }
+        self.of_one_partition(models)?;
         let mut counts = vec![0i64; noise.values.len()];
         for model in models {
             let call = || model.value.as_ref().map_or(usize::MAX, |m| label(m, point) as usize);
@@ -290,11 +290,22 @@ impl<'d> Run<'d> {
         Ok(self.whole(counts, grid))
     }
 
+    /// One unit is in one part of one partition, so that it changes one of these models.
+    fn of_one_partition<M>(&self, models: &[Sensitive<M>]) -> Result<()> {
+        let mut parts: Vec<(u64, u32)> = models.iter().filter(|m| m.run == self.id).filter_map(|m| m.part).collect();
+        parts.sort_unstable();
+        parts.dedup();
+        if parts.len() == models.len() && parts.iter().all(|p| p.0 == parts[0].0) {
+            return Ok(());
+        }
+        Err(Error::Mismatch { what: "each model must come from another part of one partition of this run" })
+    }
+
     /// A value that comes from all records.
     fn whole<'id, N: Norm>(&mut self, values: Vec<i64>, grid: super::mechanism::Grid) -> Bounded<'id, N> {
         self.batches += 1;
         let origin = Origin { batch: self.batches, rate: None, part: None, by_slot: false };
-        Bounded { values, grid, origin, run: self.id, brand: PhantomData }
+        Bounded { values, grid, origin, run: self.id, mirrored: false, brand: PhantomData }
     }
 
     /// Minimises a strongly convex sum. With a linear term the kernel draws it itself, since whoever holds it and the minimiser

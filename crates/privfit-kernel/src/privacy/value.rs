@@ -49,6 +49,8 @@ pub struct Bounded<'id, N: Norm> {
     pub(crate) grid: Grid,
     pub(crate) origin: Origin,
     pub(crate) run: u64,
+    /// Every coordinate is there twice, with both signs.
+    pub(crate) mirrored: bool,
     pub(crate) brand: Brand<'id, N>,
 }
 
@@ -68,15 +70,24 @@ impl Support {
 impl<'id> Bounded<'id, LInf> {
     /// The chosen coordinates only, for noise in L2 (`Gaussian::for_selected` has the reach of so many).
     pub fn restrict<'to>(&self, support: &Support, to: &super::mechanism::Scale<'to, L2>) -> Result<Bounded<'to, L2>> {
-        let fits = to.grid.kind == GridKind::Selected { count: support.indices.len(), from: self.grid.bits }
-            && to.grid.unit == self.grid.unit
+        let GridKind::Selected { count, from, times } = to.grid.kind else {
+            return Err(Error::Mismatch { what: "a restricted value needs a scale made by Gaussian::for_selected" });
+        };
+        let fits = !self.mirrored
+            && count == support.indices.len()
+            && from == self.grid.bits
+            && to.grid.unit == self.grid.unit / times as f64
             && to.grid.bound == self.grid.bound
             && to.run == self.run;
         if !fits {
-            return Err(Error::Mismatch { what: "a restricted value needs a scale made by Gaussian::for_selected" });
+            return Err(Error::Mismatch { what: "the scale was made for other scores, or for another number of them" });
         }
-        let values = support.indices.iter().map(|&i| self.values[i]).collect();
-        Ok(Bounded { values, grid: to.grid, origin: self.origin, run: self.run, brand: PhantomData })
+        // A product that wraps is harmless: adding the noise wraps as well.
+        let value = |i: &usize| self.values.get(*i).map(|v| v.wrapping_mul(times as i64));
+        let Some(values) = support.indices.iter().map(value).collect() else {
+            return Err(Error::Mismatch { what: "the support has coordinates that the value does not have" });
+        };
+        Ok(Bounded { values, grid: to.grid, origin: self.origin, run: self.run, mirrored: false, brand: PhantomData })
     }
 }
 

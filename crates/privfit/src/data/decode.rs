@@ -33,7 +33,7 @@ impl Decoder {
                 });
                 ((used.len() as f64).sqrt(), back.collect())
             }
-            Features::Sparse { dimension, row_norm } | Features::Dense { dimension, row_norm } => {
+            Features::Sparse { dimension, row_norm, .. } | Features::Dense { dimension, row_norm, .. } => {
                 (*row_norm, (0..*dimension).map(|_| Back::Times(1.0)).collect())
             }
             Features::Image { shape, max } => {

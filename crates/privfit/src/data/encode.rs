@@ -113,7 +113,12 @@ pub struct Encoder {
     divide: f64,
     /// Square of the longest row before the constant is appended.
     longest_square: f64,
+    /// Cells of rows of numbers are cut at this size.
+    largest: f64,
 }
+
+/// Far from where a square overflows.
+const LARGEST_CELL: f64 = 1e150;
 
 impl Encoder {
     /// For a schema and the columns of a file. A header unlike the schema is a misuse; it is public.
@@ -125,7 +130,7 @@ impl Encoder {
         };
         let mut columns = Vec::new();
         let mut offset = 0;
-        let (mut divide, mut longest_square) = (1.0, 0.0);
+        let (mut divide, mut longest_square, mut largest) = (1.0, 0.0, LARGEST_CELL);
         match &schema.features {
             Features::Table(list) => {
                 for (name, feature) in list {
@@ -138,7 +143,10 @@ impl Encoder {
                     offset += feature.width();
                 }
             }
-            Features::Sparse { row_norm, .. } | Features::Dense { row_norm, .. } => longest_square = row_norm * row_norm,
+            Features::Sparse { row_norm, bound, .. } | Features::Dense { row_norm, bound, .. } => {
+                longest_square = row_norm * row_norm;
+                largest = bound.unwrap_or(largest);
+            }
             Features::Image { max, shape } => {
                 divide = *max;
                 longest_square = shape.iter().product::<usize>() as f64;
@@ -173,13 +181,15 @@ impl Encoder {
             sparse: is_sparse(schema),
             divide,
             longest_square,
+            largest,
         })
     }
 
     /// Whether rows of numbers are their own encoding: the kernel scales them into the unit ball, and that is all.
     pub fn as_is(&self) -> bool {
         let labelled = !matches!(self.label, Label::Any);
-        labelled && !self.intercept && !self.sphere && self.divide == 1.0 && self.longest_square == 1.0 && self.columns.is_empty()
+        let whole = self.divide == 1.0 && self.longest_square == 1.0 && self.largest == LARGEST_CELL;
+        labelled && !self.intercept && !self.sphere && whole && self.columns.is_empty()
     }
 
     /// Whether rows are index-value pairs.
@@ -222,7 +232,7 @@ impl Encoder {
             Record::Dense(values) => {
                 for (i, x) in values.iter().take(own).enumerate() {
                     // A number that is not one is 0 here: there are no bounds to take the middle of.
-                    let x = if x.is_nan() { 0.0 } else { x.max(-1e150).min(1e150) };
+                    let x = if x.is_nan() { 0.0 } else { x.max(-self.largest).min(self.largest) };
                     if self.sparse {
                         if x != 0.0 {
                             row.pairs.push((i as u32, x / self.divide));
@@ -234,7 +244,7 @@ impl Encoder {
             }
             Record::Sparse(text, pairs) => {
                 for (i, x) in pairs {
-                    let x = if x.is_nan() { 0.0 } else { x.max(-1e150).min(1e150) };
+                    let x = if x.is_nan() { 0.0 } else { x.max(-self.largest).min(self.largest) };
                     if (*i as usize) < own {
                         self.put(row, *i as usize, x / self.divide);
                     }
@@ -373,10 +383,11 @@ pub fn columns(schema: &Schema) -> Vec<Column> {
             out.resize(pixels, plain(if ball { (pixels as f64 + one).sqrt() } else { 1.0 }));
             pixels as f64
         }
-        Features::Sparse { dimension, row_norm } | Features::Dense { dimension, row_norm } => {
+        Features::Sparse { dimension, row_norm, bound } | Features::Dense { dimension, row_norm, bound } => {
             // A cell is at most as long as its row.
             let longest = row_norm * row_norm;
-            out.resize(*dimension, plain(if ball { (longest + one).sqrt() / row_norm } else { 1.0 }));
+            let largest = bound.unwrap_or(*row_norm).min(*row_norm);
+            out.resize(*dimension, plain(if ball { (longest + one).sqrt() / largest } else { 1.0 }));
             longest
         }
     };

@@ -13,7 +13,7 @@ use super::{
 use crate::error::{Error, Result};
 use crate::loss::Task;
 use crate::schema::{Features, Schema, UnitOfPrivacy};
-use privfit_kernel::privacy::{Dataset, DatasetBuilder, Entropy, RowShape};
+use privfit_kernel::privacy::{Dataset, DatasetBuilder, Entropy, PublicRows, RowShape};
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -99,6 +99,36 @@ pub fn read_labels(source: &Source, schema: &Schema, encoder: &Encoder) -> Resul
         })?;
     }
     Ok(Some(out))
+}
+
+/// Most cells of public rows that are held in memory.
+const PUBLIC_CELLS: usize = 1 << 28;
+
+/// Encoded rows of files that are public, without labels.
+pub fn public_features(files: &[PathBuf], schema: &Schema) -> Result<PublicRows> {
+    let features = schema.dimension();
+    let mut cells: Vec<f64> = Vec::new();
+    let mut row = Row::default();
+    let mut full = false;
+    for path in files {
+        let mut reader = open(path, schema)?;
+        let encoder = Encoder::new(schema, reader.columns(), false)?;
+        reader.read(&mut |record| {
+            full |= cells.len() + features > PUBLIC_CELLS;
+            if full {
+                return;
+            }
+            encoder.encode(record, None, &mut row);
+            let start = cells.len();
+            cells.resize(start + features, 0.0);
+            row.dense.iter().enumerate().for_each(|(i, x)| cells[start + i] = *x);
+            row.pairs.iter().for_each(|(i, x)| cells[start + *i as usize] = *x);
+        })?;
+    }
+    match full {
+        true => Err(Error::misuse("the public rows have more than 268 million cells: give fewer of them")),
+        false => Ok(PublicRows { cells, features }),
+    }
 }
 
 /// Files whose labels are elsewhere need label files, and the other way round.

@@ -6,6 +6,7 @@ pub mod csv;
 pub mod decode;
 mod dense;
 pub mod encode;
+pub mod generate;
 pub mod gz;
 pub mod idx;
 pub mod libsvm;

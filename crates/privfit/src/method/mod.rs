@@ -2,13 +2,16 @@
 //! included, before data are opened, and then it runs.
 
 pub mod auto;
+mod block_learner;
 mod end_noise;
 pub mod frank_wolfe;
+pub mod hard_thresholding;
 pub mod hyperparameter_free;
 mod location;
 pub mod noisy_gd;
 pub mod noisy_projected_sgd;
 pub mod noisy_sgd;
+pub mod noisy_thresholding;
 pub mod objective;
 pub mod objective_pure;
 pub mod output;
@@ -17,14 +20,21 @@ pub mod permutation_sgd;
 pub mod published;
 pub mod random_round_sgd;
 pub mod statistics;
+mod support;
+mod teacher;
+pub mod transfer_blocks;
+pub mod transfer_convex;
+pub mod transfer_support;
+pub mod two_stage;
 mod vector_noise;
 
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use crate::loss::{self, LossEntry, Task};
 use privfit_kernel::account::{Adjacency, Event, Target};
-use privfit_kernel::privacy::{Loss, ProblemSize, Run};
+use privfit_kernel::privacy::{Loss, ProblemSize, PublicRows, Run};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Everything that a plan may know: public facts.
 #[derive(Clone)]
@@ -56,6 +66,8 @@ pub struct Problem {
     pub constraint: Constraint,
     /// Numbers set by the user.
     pub settings: Settings,
+    /// Encoded rows without labels that are public, for methods whose answers teach a student.
+    pub auxiliary: Option<Arc<PublicRows>>,
 }
 
 /// What an encoded feature is.
@@ -111,6 +123,20 @@ impl Problem {
     /// The numbers of the loss.
     pub fn loss_numbers(&self) -> Result<Vec<f64>> {
         self.loss.numbers.iter().map(|n| self.settings.within(n.name, n.default, n.range.0, n.range.1)).collect()
+    }
+
+    /// Largest size of a cell of an encoded row that public facts allow; at most 1.
+    pub fn largest_cell(&self) -> f64 {
+        let size = |c: &Column| match c.group {
+            Some(_) => 1.0 / c.scale,
+            None => (1.0 - c.shift).abs().max((1.0 + c.shift).abs()) / c.scale,
+        };
+        self.columns.iter().map(size).fold(0.0f64, f64::max).min(1.0)
+    }
+
+    /// The constant feature, which no selection leaves out.
+    pub fn constant(&self) -> Option<usize> {
+        self.columns.iter().position(|c| c.constant)
     }
 
     /// Scores of a model, and the classes that they speak for: one for two classes or a number, one for each class otherwise.
@@ -225,6 +251,12 @@ pub const ALL: &[Method] = &[
     random_round_sgd::METHOD,
     frank_wolfe::METHOD,
     statistics::METHOD,
+    noisy_thresholding::METHOD,
+    hard_thresholding::METHOD,
+    two_stage::METHOD,
+    transfer_support::METHOD,
+    transfer_blocks::METHOD,
+    transfer_convex::METHOD,
 ];
 
 /// The method of that name or alias.

@@ -1,3 +1,4 @@
-//! Ordinary numerical work on released numbers; no privacy inside.
+//! Ordinary numerical work; no privacy inside.
 
 pub mod eigen;
+pub mod ight;

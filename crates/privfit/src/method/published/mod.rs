@@ -5,6 +5,7 @@
 pub mod amp;
 pub mod frank_wolfe;
 pub mod gradient_output;
+pub mod knowledge_transfer;
 pub mod notes_sgd;
 pub mod permutation;
 pub mod printed;
@@ -27,6 +28,8 @@ pub const ALL: &[Method] = &[
     gradient_output::METHOD,
     rounds::METHOD,
     notes_sgd::METHOD,
+    knowledge_transfer::METHOD,
+    knowledge_transfer::BASELINE,
 ];
 
 /// The problem with the losses of the publications: slopes not cut, corners as sharp as theirs.

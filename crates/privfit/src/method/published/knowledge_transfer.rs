@@ -1,0 +1,151 @@
+//! Knowledge transfer as published, and hard thresholding without any privacy, its baseline.
+//!
+//! A teacher under a sparsity constraint is trained on all records, and its answers for public rows get noise for a sensitivity of
+//! sqrt(2 s) gamma / (n ridge). The proof of that bound uses a variational inequality, which holds for convex sets; weights with at most s
+//! non-zeros are not one. One record can swap the columns and move the teacher by a constant: the true sensitivity does not fall
+//! with n, no epsilon holds, and an attack on the support is right every time (`tests/sparse_flaws.rs`). No guarantee, then.
+
+use super::printed::knowledge_transfer_deviation;
+use super::{plain, shares};
+use crate::error::Result;
+use crate::loss::Task;
+use crate::method::block_learner::learner;
+use crate::method::support::{one_score, sparsity};
+use crate::method::teacher::{Answers, student};
+use crate::method::vector_noise::VectorNoise;
+use crate::method::{Method, Plan, Problem, show};
+use crate::solve::ight::keep_largest;
+use privfit_kernel::account::Event;
+use privfit_kernel::privacy::{Learner, PublicRows, Run, SparseModel};
+
+/// Row of the list.
+pub const METHOD: Method = Method {
+    name: "published-knowledge-transfer",
+    alias: "printed DPSL-KT",
+    needs: "loss with one score, delta > 0",
+    guarantee: "printed: (epsilon, delta), replace-one; in truth none",
+    source: "Wang, Gu 2020, algorithm 1",
+    settings: &[
+        ("sparsity", "weights of teacher and student"),
+        ("ridge", "ridge of the average loss"),
+        ("rows", "public rows that are generated for the student; as many as records by default"),
+    ],
+    published: true,
+    plan,
+};
+
+/// Row of the list.
+pub const BASELINE: Method = Method {
+    name: "hard-thresholding-without-noise",
+    alias: "IGHT",
+    needs: "loss with one score",
+    guarantee: "none: no noise at all",
+    source: "Jain, Tewari, Kar 2014; the baseline without privacy",
+    settings: &[("sparsity", "weights that are kept"), ("ridge", "ridge of the average loss")],
+    published: true,
+    plan: baseline,
+};
+
+struct Transfer {
+    learner: Learner<SparseModel>,
+    student: Option<(VectorNoise, f64, PublicRows, f64)>,
+    count: usize,
+    constant: Option<usize>,
+    features: usize,
+    event: Event,
+}
+
+/// Teachers are not cut, so this is only to make the type of an average.
+const UNCUT: f64 = 1e12;
+
+fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
+    let mut problem = plain(problem);
+    let (_, epsilon, delta) = shares(&problem, "published-knowledge-transfer")?;
+    let loss = one_score(&problem, "published-knowledge-transfer")?;
+    problem.settings.0.entry("rows".into()).or_insert(problem.rows as f64);
+    let count = sparsity(&problem)?;
+    let cell = problem.largest_cell();
+    let ridge = problem.settings.within("ridge", 0.1 * cell * cell, 1e-9, 1e6)?;
+    let answers = Answers::new(&problem)?;
+    let columns: Vec<usize> = (0..problem.features).collect();
+    let (Some(rows), Some(m)) = (answers.rows(&columns), answers.count()) else {
+        return Err(crate::error::Error::misuse("published-knowledge-transfer needs public rows: add --set rows=1000"));
+    };
+    // Cells of generated rows are spread evenly over their range, and were divided by a bound on their singular values.
+    let scale = rows.cells.iter().fold(0f64, |l, x| l.max(x.abs())) / cell;
+    let n = problem.rows.max(1) as f64;
+    // A gradient coordinate: the largest slope times the largest cell; for residuals the publication writes a constant, here 1.
+    let gamma = cell * if problem.task == Task::Number { 1.0 } else { loss.lipschitz };
+    let deviation =
+        knowledge_transfer_deviation(m as f64, cell * cell / 3.0, count as f64, gamma, n, epsilon, delta, ridge) * scale;
+    let noise = VectorNoise::new(false, (deviation, deviation), 1e6 * deviation, 1.0, m)?;
+    Ok(Box::new(Transfer {
+        learner: learner(&problem, count, ridge)?,
+        student: Some((noise, deviation, rows, scale)),
+        count,
+        constant: problem.constant(),
+        features: problem.features,
+        event: Event::NotPrivate {
+            why: "a teacher under a sparsity constraint: one record can swap its columns, whatever the number of records".into(),
+        },
+    }))
+}
+
+fn baseline(problem: &Problem) -> Result<Box<dyn Plan>> {
+    let problem = plain(problem);
+    one_score(&problem, "hard-thresholding-without-noise")?;
+    let count = sparsity(&problem)?;
+    let ridge = problem.settings.within("ridge", 0.0, 0.0, 1e6)?;
+    Ok(Box::new(Transfer {
+        learner: learner(&problem, count, ridge)?,
+        student: None,
+        count,
+        constant: problem.constant(),
+        features: problem.features,
+        event: Event::NotPrivate { why: "a baseline without noise".into() },
+    }))
+}
+
+impl Plan for Transfer {
+    fn event(&self) -> &Event {
+        &self.event
+    }
+
+    fn describe(&self) -> Vec<(&'static str, String)> {
+        let mut out = vec![("weights kept", self.count.to_string())];
+        if let Some((_, deviation, rows, scale)) = &self.student {
+            out.push(("answers for generated rows", rows.len().to_string()));
+            out.push(("noise of an answer, standard deviation", show(deviation / scale)));
+        }
+        out
+    }
+
+    fn gradient_noise(&self) -> f64 {
+        0.0
+    }
+
+    fn ticks(&self) -> u64 {
+        1
+    }
+
+    fn run(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<Vec<f64>> {
+        let part = run.parts(1)?.remove(0);
+        let train = |run: &mut Run<'_>| run.average(vec![part.train(&self.learner)], UNCUT, self.features);
+        let mut weights = match &self.student {
+            None => {
+                let teacher = train(run)?;
+                run.reveal(teacher)?
+            }
+            Some((noise, _, rows, _)) => {
+                let answers = noise.release(run, rows.len(), |run| {
+                    let teacher = train(run)?;
+                    run.through(teacher, rows)
+                })?;
+                student(rows, &answers, self.count + usize::from(self.constant.is_some()))
+            }
+        };
+        tick();
+        keep_largest(&mut weights, self.count, self.constant);
+        Ok(weights)
+    }
+}

@@ -1,0 +1,138 @@
+//! What methods with few weights share: how many there are to be, a private choice of which, and training on those alone.
+
+use super::{Column, Plan, Problem};
+use crate::error::{Error, Result};
+use crate::loss::Task;
+use privfit_kernel::account::{Event, calibrate, epsilon};
+use privfit_kernel::privacy::{Exponential, Fit, Loss, Run, StabilityTest};
+
+/// Weights that are wanted, the constant not counted: declared, or a few.
+pub(super) fn sparsity(problem: &Problem) -> Result<usize> {
+    let own = (problem.features - usize::from(problem.constant().is_some())).max(1) as f64;
+    let wanted = problem.settings.within("sparsity", own.min(10.0), 1.0, 1e7)?;
+    Ok(wanted.min(own).round() as usize)
+}
+
+/// The loss, where there is one score and one row to a unit.
+pub(super) fn one_score(problem: &Problem, method: &str) -> Result<Loss> {
+    if problem.rows_per_unit > 1 {
+        return Err(Error::misuse(format!("{method} has one row to a unit: use --method noisy-gd")));
+    }
+    if problem.loss.many || problem.scores() > 1 {
+        return Err(Error::misuse(format!(
+            "{method} has one score, for two classes or a number: use --method noisy-thresholding with --loss logistic, or noisy-gd"
+        )));
+    }
+    problem.build_loss(1)
+}
+
+/// The same problem with a part of the budget, in the sense of a Gaussian: what is left of it goes to something else.
+pub(super) fn share(problem: &Problem, part: f64) -> Result<Problem> {
+    let noise = problem.single_noise()? / part.sqrt();
+    let event = Event::Gaussian { noise_multiplier: noise, replace_factor: 2.0 };
+    let mut out = problem.clone();
+    out.target.epsilon = epsilon(&event, problem.adjacency, problem.target.delta)?.bound.upper;
+    Ok(out)
+}
+
+/// The problem on so many chosen columns.
+pub(super) fn narrowed(problem: &Problem, columns: usize) -> Problem {
+    let mut out = problem.clone();
+    out.features = columns;
+    out.sparse = false;
+    out.columns = vec![Column { scale: 1.0, shift: 0.0, group: None, constant: false }; columns];
+    out.constraint = crate::constraint::Constraint::None;
+    out
+}
+
+/// How rows that were left with some of their columns get into the unit ball. Which class is more likely does not change with the
+/// length of a row, a number does. Cells that use their whole range evenly make rows of 0.58 sqrt(columns) bounds.
+pub(super) fn fit(problem: &Problem, columns: usize) -> Fit {
+    let usual = ((columns as f64 / 3.0).sqrt() * problem.largest_cell()).min(1.0);
+    match problem.task {
+        Task::Number => Fit::Within(usual),
+        _ if problem.largest_cell() < 1.0 => Fit::Within(usual),
+        _ => Fit::Sphere,
+    }
+}
+
+/// Noise for the rest of the budget: the composition with `then` meets the target.
+pub(super) fn calibrated_with<M>(
+    problem: &Problem,
+    mechanism: impl Fn(f64) -> Result<M>,
+    event: impl Fn(&M) -> Event,
+    then: &Event,
+) -> Result<(M, Event)> {
+    let failed = Event::NotPrivate { why: "no such plan".into() };
+    let whole = |m: &M| Event::Compose(vec![event(m), then.clone()]);
+    let multiplier =
+        calibrate(problem.target, |nm| mechanism(nm).map_or(failed.clone(), |m| whole(&m)), problem.adjacency)?.upper;
+    let mechanism = mechanism(multiplier)?;
+    let event = whole(&mechanism);
+    Ok((mechanism, event))
+}
+
+/// A choice of columns by the size of the gradient at zero weights: how much each of them says about the label by itself.
+pub(super) struct Screening {
+    pub(super) mechanism: Exponential,
+    pub(super) count: usize,
+    pub(super) features: usize,
+    pub(super) constant: Option<usize>,
+    /// Tried first: the set as it is, if no record could have changed it.
+    pub(super) stable: Option<StabilityTest>,
+}
+
+impl Screening {
+    /// What it costs, the choice included even where the test makes it unnecessary.
+    pub(super) fn event(mechanism: &Exponential, count: usize, stable: Option<StabilityTest>) -> Event {
+        let choice = mechanism.event();
+        match stable {
+            None => choice.repeated(count as u64),
+            Some(test) => Event::Compose(vec![test.event(), Event::AtMost { times: count as u64, event: Box::new(choice) }]),
+        }
+    }
+
+    /// The chosen columns, then the constant.
+    pub(super) fn run(&self, run: &mut Run<'_>, loss: &Loss) -> Result<Vec<usize>> {
+        let everyone = run.everyone()?;
+        let zero = vec![0f64; self.features];
+        let except: Vec<usize> = self.constant.into_iter().collect();
+        let support = run.at(&self.mechanism, |run, scale| {
+            let clocks = run.draw(&scale, self.features)?;
+            let values = everyone.gradient_coordinates(&clocks, &zero, loss, &zero)?;
+            if let Some(test) = &self.stable
+                && let Some(support) = run.stable_support(&values, test, self.count, &except)?
+            {
+                return Ok(support);
+            }
+            run.choose_largest(clocks, &values, &self.mechanism, self.count, &except)
+        })?;
+        Ok(support.indices().iter().copied().chain(self.constant).collect())
+    }
+}
+
+/// Training on chosen columns, by any method.
+pub(super) struct OnColumns {
+    pub(super) inner: Box<dyn Plan>,
+    pub(super) fit: Fit,
+    pub(super) features: usize,
+}
+
+impl OnColumns {
+    /// Weights of all features; zero where a column was not chosen.
+    pub(super) fn run(&self, run: &mut Run<'_>, columns: &[usize], tick: &dyn Fn()) -> Result<Vec<f64>> {
+        let weights = run.narrow(columns, self.fit, |run| self.inner.run(run, tick))?;
+        Ok(spread(&weights, columns, self.fit, self.features))
+    }
+}
+
+/// Puts weights of chosen columns back into their places, for rows of their full length.
+pub(super) fn spread(weights: &[f64], columns: &[usize], fit: Fit, features: usize) -> Vec<f64> {
+    let longer = match fit {
+        Fit::Within(radius) => radius,
+        Fit::Sphere => 1.0,
+    };
+    let mut out = vec![0f64; features];
+    columns.iter().zip(weights).for_each(|(c, w)| out[*c] = w / longer);
+    out
+}

@@ -1,0 +1,161 @@
+//! A convex teacher and what leaves it: its weights with noise, or its answers for public rows with noise.
+
+use super::vector_noise::VectorNoise;
+use super::{Problem, show};
+use crate::error::{Error, Result};
+use crate::solve::ight::{Rows, Thresholding, ight};
+use privfit_kernel::account::{Event, calibrate};
+use privfit_kernel::privacy::{self, Loss, PublicRows, Run, norm_bound};
+use std::sync::Arc;
+
+/// Expected length of the weights, as in `output`.
+const RADIUS: f64 = 10.0;
+/// Public rows are divided by their bound, which is then 1 up to rounding.
+const THROUGH: f64 = 1.0 + 1e-6;
+
+/// The ridge minimiser, with noise that meets the target of its problem.
+pub(super) struct Teacher {
+    loss: Loss,
+    ridge: f64,
+    tolerance: f64,
+    noise: VectorNoise,
+    /// Length of what is released.
+    released: usize,
+    deviation: f64,
+}
+
+impl Teacher {
+    /// `answers`: how many answers leave, where there are public rows; none for the weights.
+    pub(super) fn new(problem: &Problem, loss: Loss, answers: Option<usize>) -> Result<Teacher> {
+        let dimension = problem.features;
+        let longest = loss.lipschitz;
+        let n = problem.rows.max(1) as f64;
+        let released = answers.unwrap_or(dimension);
+        let ridge_of = |nm: f64| {
+            let deviation = nm * longest;
+            problem.settings.get("ridge", (0.5 * n * deviation * deviation / (RADIUS * RADIUS)).cbrt().max(1e-3))
+        };
+        if !(ridge_of(1.0) > 0.0 && ridge_of(1.0).is_finite()) {
+            return Err(Error::misuse("ridge must be positive"));
+        }
+        let parts = |nm: f64| -> Result<(f64, f64, VectorNoise)> {
+            let ridge = ridge_of(nm);
+            let (least, radius) = problem.size().limits(&loss, ridge, None);
+            // A thousandth of the sensitivity goes to the solver.
+            let tolerance = (5e-4 * longest).max(least * 1.01);
+            let apart = |moved: f64| (moved + 2.0 * tolerance) / ridge * (1.0 + 1e-9) * THROUGH;
+            let noise = VectorNoise::new(false, (apart(longest), apart(2.0 * longest)), radius * THROUGH, nm, released)?;
+            Ok((ridge, tolerance, noise))
+        };
+        let failed = Event::NotPrivate { why: "no such plan".into() };
+        let event = |nm: f64| parts(nm).map_or(failed.clone(), |p| p.2.event(released));
+        let multiplier = calibrate(problem.target, event, problem.adjacency)?.upper;
+        let (ridge, tolerance, noise) = parts(multiplier)?;
+        Ok(Teacher { loss, ridge, tolerance, noise, released, deviation: multiplier * longest })
+    }
+
+    pub(super) fn event(&self) -> Event {
+        self.noise.event(self.released)
+    }
+
+    pub(super) fn describe(&self) -> Vec<(&'static str, String)> {
+        vec![("ridge", show(self.ridge)), (self.noise.law(), show(self.noise.multiplier()))]
+    }
+
+    pub(super) fn gradient_noise(&self) -> f64 {
+        3.0 * self.deviation
+    }
+
+    /// Weights, or answers for public rows (whose bound is 1). With `lasso`, an L1 term.
+    pub(super) fn release(&self, run: &mut Run<'_>, lasso: Option<f64>, rows: Option<&PublicRows>) -> Result<Vec<f64>> {
+        let everyone = run.everyone()?;
+        let problem = privacy::Problem { loss: &self.loss, ridge: self.ridge, tolerance: self.tolerance };
+        self.noise.release(run, self.released, |run| {
+            let weights = match lasso {
+                None => run.minimize(&everyone, problem, None)?,
+                Some(lasso) => run.minimize_elastic(&everyone, problem, lasso)?,
+            };
+            match rows {
+                None => Ok(weights),
+                Some(rows) => run.through(weights, rows),
+            }
+        })
+    }
+}
+
+/// Public rows for a student: none, generated ones, or given ones.
+pub(super) struct Answers {
+    public: Option<Public>,
+}
+
+enum Public {
+    /// So many rows of cells spread evenly between -1 and 1.
+    Generated(usize),
+    Given(Arc<PublicRows>),
+}
+
+impl Answers {
+    pub(super) fn new(problem: &Problem) -> Result<Answers> {
+        let generated = problem.settings.within("rows", 0.0, 0.0, 1e6)?.round() as usize;
+        let public = match &problem.auxiliary {
+            Some(given) => Some(Public::Given(given.clone())),
+            None if generated > 0 => Some(Public::Generated(generated)),
+            None => None,
+        };
+        Ok(Answers { public })
+    }
+
+    /// How many answers leave; none if the weights do.
+    pub(super) fn count(&self) -> Option<usize> {
+        match &self.public {
+            None => None,
+            Some(Public::Generated(rows)) => Some(*rows),
+            Some(Public::Given(rows)) => Some(rows.len()),
+        }
+    }
+
+    pub(super) fn describe(&self) -> Vec<(&'static str, String)> {
+        match &self.public {
+            None => vec![("released", "weights of the teacher".into())],
+            Some(Public::Generated(rows)) => vec![("released", format!("answers for {rows} generated rows"))],
+            Some(Public::Given(rows)) => vec![("released", format!("answers for {} public rows", rows.len()))],
+        }
+    }
+
+    /// The rows on some columns, divided by a bound on their largest singular value. Generated ones are the same on every run.
+    pub(super) fn rows(&self, columns: &[usize]) -> Option<PublicRows> {
+        let mut rows = match self.public.as_ref()? {
+            Public::Given(rows) => rows.columns(columns),
+            Public::Generated(count) => {
+                let mut state = 1u64;
+                let mut uniform = || {
+                    state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+                    let mut z = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+                    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+                    ((z ^ (z >> 31)) >> 11) as f64 * 0.5f64.powi(52) - 1.0
+                };
+                PublicRows { cells: (0..count * columns.len()).map(|_| uniform()).collect(), features: columns.len() }
+            }
+        };
+        let bound = norm_bound(&rows);
+        if bound > 0.0 {
+            rows.cells.iter_mut().for_each(|x| *x /= bound);
+        }
+        Some(rows)
+    }
+}
+
+/// A student's least squares on public rows, with at most so many weights.
+pub(super) fn student(rows: &PublicRows, answers: &[f64], sparsity: usize) -> Vec<f64> {
+    let mut data = Rows::new();
+    // Rows were divided by their bound; back to the size that steps and labels are made for.
+    let longer = (rows.len() as f64).sqrt();
+    for (row, y) in rows.iter().zip(answers) {
+        data.push(row.iter().map(|x| x * longer).enumerate(), (y * longer) as f32);
+    }
+    let plain = Loss { labels: (f32::MIN, f32::MAX), ..crate::loss::squared::squared(1e12) };
+    let found = ight(data, &plain, &Thresholding { sparsity, always: None, ridge: 0.0, steps: 300 });
+    let mut out = vec![0f64; rows.features];
+    found.iter().for_each(|(i, w)| out[*i as usize] = *w);
+    out
+}

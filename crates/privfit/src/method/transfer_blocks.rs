@@ -1,0 +1,144 @@
+//! Knowledge transfer from teachers on parts: each part has its own sparse teacher, their average, with noise, teaches a student or is
+//! thresholded itself.
+//!
+//! *What it computes.* The records are divided into parts; hard thresholding on each gives a teacher, cut to a ball of radius R; the
+//! average of the teachers plus Gaussian noise is released and its largest weights are kept. With public rows: what the average
+//! predicts for them plus Gaussian noise, and hard thresholding on these.
+//!
+//! *Privacy.* Parts go by slot: one record changes one teacher, altogether perhaps, so that the average moves by at most 2R/parts under
+//! zero-out and replace-one alike. Nothing is asked of the teachers: this keeps the idea of the published form, a teacher under a
+//! sparsity constraint, whose own proof fails because such a constraint is not convex (`published/knowledge_transfer.rs`).
+//!
+//! *Accuracy.* The noise falls with the number of parts, and a part must have enough records to find the columns: many records.
+//!
+//! *Needs.* Any loss with one score and a slope, one row to a unit, delta > 0.
+//!
+//! *Reference.* Repair of Wang and Gu 2020; sample and aggregate of Nissim, Raskhodnikova, Smith 2007.
+
+use super::block_learner::{learner, usual_parts, usual_radius};
+use super::support::{one_score, sparsity};
+use super::teacher::{Answers, student};
+use super::vector_noise::VectorNoise;
+use super::{Method, Plan, Problem, show};
+use crate::error::Result;
+use crate::solve::ight::keep_largest;
+use privfit_kernel::account::{Event, calibrate};
+use privfit_kernel::privacy::{Learner, PublicRows, Run, SparseModel};
+
+/// Row of the list.
+pub const METHOD: Method = Method {
+    name: "transfer-blocks",
+    alias: "KT-SA",
+    needs: "loss with one score, one row to a unit, delta > 0",
+    guarantee: "(epsilon, delta), zero-out and replace-one",
+    source: "repair of Wang, Gu 2020, by sample and aggregate",
+    settings: &[
+        ("sparsity", "weights that are kept"),
+        ("parts", "parts, each with a teacher"),
+        ("radius", "teachers are cut to this length"),
+        ("ridge", "ridge of a teacher's average loss"),
+        ("rows", "public rows that are generated for the student; 0 for none"),
+    ],
+    published: false,
+    plan,
+};
+
+struct TransferBlocks {
+    learner: Learner<SparseModel>,
+    parts: u32,
+    radius: f64,
+    noise: VectorNoise,
+    rows: Option<PublicRows>,
+    answers: Answers,
+    count: usize,
+    constant: Option<usize>,
+    features: usize,
+    event: Event,
+    all_rows: f64,
+}
+
+fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
+    problem.needs_delta("transfer-blocks")?;
+    one_score(problem, "transfer-blocks")?;
+    let count = sparsity(problem)?;
+    let parts = problem.settings.within("parts", usual_parts(problem), 1.0, 1e5)?.round() as u32;
+    let radius = problem.settings.within("radius", usual_radius(problem), 1e-6, 1e9)?;
+    let ridge = problem.settings.within("ridge", 1e-3, 0.0, 1e6)?;
+    let answers = Answers::new(problem)?;
+    let released = answers.count().unwrap_or(problem.features);
+    // Public rows are divided by a bound on their singular values.
+    let apart = 2.0 * radius / f64::from(parts) * (1.0 + 1e-5);
+    let noise_of = |nm: f64| VectorNoise::new(false, (apart, apart), 2.0 * radius, nm, released);
+    let failed = Event::NotPrivate { why: "no such plan".into() };
+    let event_of = |nm: f64| noise_of(nm).map_or(failed.clone(), |n| n.event(released));
+    let noise = noise_of(calibrate(problem.target, event_of, problem.adjacency)?.upper)?;
+    let columns: Vec<usize> = (0..problem.features).collect();
+    Ok(Box::new(TransferBlocks {
+        learner: learner(problem, count, ridge)?,
+        parts,
+        radius,
+        noise,
+        rows: answers.rows(&columns),
+        answers,
+        count,
+        constant: problem.constant(),
+        features: problem.features,
+        event: noise.event(released),
+        all_rows: problem.all_rows(),
+    }))
+}
+
+impl TransferBlocks {
+    fn deviation(&self) -> f64 {
+        self.noise.multiplier() * 2.0 * self.radius / f64::from(self.parts)
+    }
+}
+
+impl Plan for TransferBlocks {
+    fn event(&self) -> &Event {
+        &self.event
+    }
+
+    fn describe(&self) -> Vec<(&'static str, String)> {
+        let mut out = vec![
+            ("weights kept", self.count.to_string()),
+            ("parts with a teacher", self.parts.to_string()),
+            ("teachers cut to a length of", show(self.radius)),
+            ("noise, standard deviation", show(self.deviation())),
+        ];
+        out.extend(self.answers.describe());
+        out
+    }
+
+    fn gradient_noise(&self) -> f64 {
+        // As for other noise on weights.
+        0.1 * self.all_rows * self.deviation()
+    }
+
+    fn ticks(&self) -> u64 {
+        u64::from(self.parts)
+    }
+
+    fn run(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<Vec<f64>> {
+        let released = self.answers.count().unwrap_or(self.features);
+        let parts = run.parts(self.parts)?;
+        let out = self.noise.release(run, released, |run| {
+            let models = parts.iter().map(|part| {
+                let model = part.train(&self.learner);
+                tick();
+                model
+            });
+            let average = run.average(models.collect(), self.radius, self.features)?;
+            match &self.rows {
+                None => Ok(average),
+                Some(rows) => run.through(average, rows),
+            }
+        })?;
+        let mut weights = match &self.rows {
+            None => out,
+            Some(rows) => student(rows, &out, self.count + usize::from(self.constant.is_some())),
+        };
+        keep_largest(&mut weights, self.count, self.constant);
+        Ok(weights)
+    }
+}

@@ -1,0 +1,116 @@
+//! Knowledge transfer on a private support: the columns are chosen privately, a convex teacher is trained on them, and its answers,
+//! with noise, teach a student on public rows; or the teacher itself is released, with noise.
+//!
+//! *What it computes.* `sparsity` columns by the size of the gradient at zero weights (or, with `stable` > 0, first the set itself if it
+//! is stable: propose, test, release). On them, the ridge minimiser; then either its weights plus Gaussian noise, or, with public
+//! rows, what it predicts for them plus Gaussian noise, and least squares on these.
+//!
+//! *Privacy.* The published form trains a teacher under a sparsity constraint, which is not a convex set: one record can swap the
+//! columns and move the teacher by a constant, where the proof says 1/n (`published/knowledge_transfer.rs` and its attack). On columns
+//! that were released, the teacher's problem is strongly convex, and it moves by at most 2 L/ridge, plus twice the tolerance of the
+//! solver. Predictions move by at most the largest singular value of the public rows times that, bounded from the rows themselves;
+//! rows are divided by that bound first, so that the plan does not depend on which columns were chosen.
+//!
+//! *Accuracy.* Least squares on answers with noise has at least the error of the teacher with noise, so that public rows buy nothing but
+//! answers that look like data; the default is the teacher itself. `noisy-thresholding` is better where columns are few.
+//!
+//! *Needs.* A smooth loss with one score, one row to a unit, the true number of rows, delta > 0.
+//!
+//! *Reference.* Repair of Wang and Gu 2020 (knowledge transfer), after Kifer, Smith, Thakurta 2012.
+
+use super::support::{Screening, calibrated_with, fit, narrowed, one_score, share, sparsity, spread};
+use super::teacher::{Answers, Teacher, student};
+use super::{Method, Plan, Problem, needs_smooth, show};
+use crate::error::Result;
+use privfit_kernel::account::Event;
+use privfit_kernel::privacy::{Exponential, Fit, Loss, Run, StabilityTest};
+
+/// Row of the list.
+pub const METHOD: Method = Method {
+    name: "transfer-support",
+    alias: "KT-PS",
+    needs: "smooth loss with one score, one row to a unit, delta > 0",
+    guarantee: "(epsilon, delta), zero-out and replace-one",
+    source: "repair of Wang, Gu 2020",
+    settings: &[
+        ("sparsity", "columns that are chosen"),
+        ("share", "part of the budget for the choice, from 0 to 1"),
+        ("stable", "epsilon of a test that releases a stable choice as it is; 0 for none"),
+        ("cap", "cells are cut at this size, from 0 to 1"),
+        ("ridge", "strength of the ridge on the chosen columns, in sum form"),
+        ("rows", "public rows that are generated for the student; 0 for none"),
+    ],
+    published: false,
+    plan,
+};
+
+struct TransferSupport {
+    screening: Screening,
+    loss: Loss,
+    teacher: Teacher,
+    answers: Answers,
+    fit: Fit,
+    features: usize,
+    event: Event,
+}
+
+fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
+    problem.needs_delta("transfer-support")?;
+    problem.needs_rows("transfer-support")?;
+    needs_smooth(problem, "transfer-support")?;
+    let loss = one_score(problem, "transfer-support")?;
+    let count = sparsity(problem)?;
+    let part = problem.settings.within("share", 0.5, 0.01, 0.99)?;
+    let cap = problem.settings.within("cap", problem.largest_cell(), 1e-4, 1.0)?;
+    let stable = problem.settings.within("stable", 0.0, 0.0, 100.0)?;
+    // A tenth of delta is for a set that passes the test although it is not stable.
+    let stable = if stable > 0.0 { Some(StabilityTest::new(stable, 0.1 * problem.target.delta)?) } else { None };
+    let columns = count + usize::from(problem.constant().is_some());
+    let answers = Answers::new(problem)?;
+    let inner = narrowed(&share(problem, 1.0 - part)?, columns);
+    let teacher = Teacher::new(&inner, loss.clone(), answers.count())?;
+    let choice = |m: &Exponential| Screening::event(m, count, stable);
+    let (mechanism, event) =
+        calibrated_with(problem, |nm| Ok(Exponential::for_gradients(loss.lipschitz, 1.0, cap, nm)?), choice, &teacher.event())?;
+    let constant = problem.constant();
+    let screening = Screening { mechanism, count, features: problem.features, constant, stable };
+    let fit = fit(problem, columns);
+    Ok(Box::new(TransferSupport { screening, loss, teacher, answers, fit, features: problem.features, event }))
+}
+
+impl Plan for TransferSupport {
+    fn event(&self) -> &Event {
+        &self.event
+    }
+
+    fn describe(&self) -> Vec<(&'static str, String)> {
+        let mut out = vec![
+            ("columns chosen", self.screening.count.to_string()),
+            ("scale of the noise of a gradient coordinate", show(self.screening.mechanism.scale())),
+        ];
+        out.extend(self.teacher.describe());
+        out.extend(self.answers.describe());
+        out
+    }
+
+    fn gradient_noise(&self) -> f64 {
+        self.teacher.gradient_noise()
+    }
+
+    fn ticks(&self) -> u64 {
+        2
+    }
+
+    fn run(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<Vec<f64>> {
+        let columns = self.screening.run(run, &self.loss)?;
+        tick();
+        let rows = self.answers.rows(&columns);
+        let released = run.narrow(&columns, self.fit, |run| self.teacher.release(run, None, rows.as_ref()))?;
+        tick();
+        let weights = match rows {
+            None => released,
+            Some(rows) => student(&rows, &released, columns.len()),
+        };
+        Ok(spread(&weights, &columns, self.fit, self.features))
+    }
+}

@@ -1,0 +1,111 @@
+//! Two stages: votes of models on parts choose the columns, then objective perturbation on these.
+//!
+//! *What it computes.* The records are divided into parts, hard thresholding on each part names `sparsity` columns, and the columns with
+//! the most votes are chosen by the exponential mechanism. On them, the minimiser of the tilted objective of `objective` is released.
+//!
+//! *Privacy.* Parts go by slot, so one record is in one part, whose model may change altogether: each count of votes moves by at most
+//! one, under zero-out and replace-one alike, and halving that would be wrong. `sparsity` choices have losses in a window of
+//! 2/scale each; leaving the other columns out is a map of each record by itself; then the curve of `objective` holds, on rows cut to
+//! the unit ball again. Both stages are composed numerically. The published form adds Laplace noise for the L1 norm of all votes,
+//! and its second stage has constants for zero-out under replace-one; see `published/amp.rs` for those.
+//!
+//! *Accuracy.* Needs so many records that a part of sqrt(n) of them finds the columns by itself; where it does not,
+//! `noisy-thresholding`, which looks at all records at once, is better by far.
+//!
+//! *Needs.* A smooth loss with one score, one row to a unit, the true number of rows, delta > 0. Time: hard thresholding on all parts.
+//!
+//! *Reference.* Kifer, Smith, Thakurta 2012, after Smith and Thakurta 2013; exact selection and curve of ours.
+
+use super::block_learner::{learner, usual_parts};
+use super::support::{OnColumns, calibrated_with, fit, narrowed, one_score, share, sparsity};
+use super::{Method, Plan, Problem, objective, show};
+use crate::error::Result;
+use privfit_kernel::account::Event;
+use privfit_kernel::privacy::{Exponential, Learner, Run, SparseModel};
+
+/// Row of the list.
+pub const METHOD: Method = Method {
+    name: "two-stage",
+    alias: "KST12 two stage",
+    needs: "smooth loss with one score, one row to a unit, delta > 0",
+    guarantee: "(epsilon, delta), zero-out and replace-one",
+    source: "Kifer, Smith, Thakurta 2012, exact selection, objective perturbation of ours",
+    settings: &[
+        ("sparsity", "columns that are chosen"),
+        ("parts", "parts that vote"),
+        ("share", "part of the budget for the votes, from 0 to 1"),
+        ("ridge", "strength of the ridge on the chosen columns, in sum form"),
+    ],
+    published: false,
+    plan,
+};
+
+struct TwoStage {
+    learner: Learner<SparseModel>,
+    mechanism: Exponential,
+    parts: u32,
+    count: usize,
+    constant: Option<usize>,
+    second: OnColumns,
+    event: Event,
+}
+
+fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
+    problem.needs_delta("two-stage")?;
+    objective::check(problem, "two-stage")?;
+    one_score(problem, "two-stage")?;
+    let count = sparsity(problem)?;
+    let parts = problem.settings.within("parts", usual_parts(problem), 2.0, 1e5)?.round() as u32;
+    let part = problem.settings.within("share", 0.5, 0.01, 0.99)?;
+    let columns = count + usize::from(problem.constant().is_some());
+    let inner = (objective::METHOD.plan)(&narrowed(&share(problem, 1.0 - part)?, columns))?;
+    let votes = |m: &Exponential| m.event().repeated(count as u64);
+    let (mechanism, event) = calibrated_with(problem, |nm| Ok(Exponential::for_votes(nm)?), votes, inner.event())?;
+    let second = OnColumns { inner, fit: fit(problem, columns), features: problem.features };
+    let learner = learner(problem, count, 1e-3)?;
+    Ok(Box::new(TwoStage { learner, mechanism, parts, count, constant: problem.constant(), second, event }))
+}
+
+impl Plan for TwoStage {
+    fn event(&self) -> &Event {
+        &self.event
+    }
+
+    fn describe(&self) -> Vec<(&'static str, String)> {
+        let mut out = vec![
+            ("columns chosen", self.count.to_string()),
+            ("parts that vote", self.parts.to_string()),
+            ("scale of the noise of a count", show(self.mechanism.scale())),
+        ];
+        out.extend(self.second.inner.describe());
+        out
+    }
+
+    fn gradient_noise(&self) -> f64 {
+        self.second.inner.gradient_noise()
+    }
+
+    fn ticks(&self) -> u64 {
+        u64::from(self.parts) + self.second.inner.ticks()
+    }
+
+    fn run(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<Vec<f64>> {
+        let models: Vec<_> = run
+            .parts(self.parts)?
+            .iter()
+            .map(|part| {
+                let model = part.train(&self.learner);
+                tick();
+                model
+            })
+            .collect();
+        let support = run.at(&self.mechanism, |run, scale| {
+            let clocks = run.draw(&scale, self.second.features)?;
+            let votes = run.support_votes(&clocks, &models)?;
+            let except: Vec<usize> = self.constant.into_iter().collect();
+            run.choose_largest(clocks, &votes, &self.mechanism, self.count, &except)
+        })?;
+        let columns: Vec<usize> = support.indices().iter().copied().chain(self.constant).collect();
+        self.second.run(run, &columns, tick)
+    }
+}

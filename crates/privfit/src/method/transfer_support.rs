@@ -21,7 +21,7 @@
 use super::support::{Screening, calibrated_with, fit, narrowed, one_score, share, sparsity, spread};
 use super::teacher::{Answers, Teacher, student};
 use super::{Method, Plan, Problem, needs_smooth, show};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use privfit_kernel::account::Event;
 use privfit_kernel::privacy::{Exponential, Fit, Loss, Run, StabilityTest};
 
@@ -67,7 +67,17 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let stable = if stable > 0.0 { Some(StabilityTest::new(stable, 0.1 * problem.target.delta)?) } else { None };
     let columns = count + usize::from(problem.constant().is_some());
     let answers = Answers::new(problem)?;
-    let inner = narrowed(&share(problem, 1.0 - part)?, columns);
+    // The test comes off first, twice under replace-one; the rest is divided between choice and teacher.
+    let mut rest = problem.clone();
+    if let Some(test) = stable {
+        let spent = privfit_kernel::account::epsilon(&test.event(), problem.adjacency, 0.5 * problem.target.delta)?.bound.upper;
+        rest.target.epsilon -= spent;
+        rest.target.delta *= 0.5;
+        if !(rest.target.epsilon > 0.0) {
+            return Err(Error::misuse(format!("the test alone costs epsilon {}: give a smaller stable", show(spent))));
+        }
+    }
+    let inner = narrowed(&share(&rest, 1.0 - part)?, columns);
     let teacher = Teacher::new(&inner, loss.clone(), answers.count())?;
     let choice = |m: &Exponential| Screening::event(m, count, stable);
     let (mechanism, event) =

@@ -30,6 +30,8 @@ mod descent_tests;
 #[cfg(test)]
 mod run_tests;
 #[cfg(test)]
+mod support_tests;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod tilt_tests;

@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::loss::Task;
-use crate::model::Model;
+use crate::model::{Model, RowMap};
 use crate::schema::Schema;
 use privfit_kernel::account::{self, Adjacency, Event};
 use serde::{Deserialize, Serialize};
@@ -142,6 +142,10 @@ impl Artifact {
             || model.weights.iter().any(|w| w.len() != d || w.iter().any(|x| !x.is_finite()))
         {
             return Err(damaged("its weights do not fit its schema"));
+        }
+        let finite = |m: &RowMap| m.constant.is_finite() && m.weight.is_finite() && m.factors.iter().all(|f| f.is_finite());
+        if model.map.as_ref().is_some_and(|m| m.factors.len() != d || !finite(m)) {
+            return Err(damaged("its map of rows does not fit its schema"));
         }
         artifact.guarantee.event.validate().map_err(|_| damaged("its event is not one"))?;
         let g = &artifact.guarantee;

@@ -215,7 +215,7 @@ impl Prepared {
     pub fn train(&self, data: &Dataset, entropy: &Entropy, threads: usize, tick: &dyn Fn()) -> Result<Artifact> {
         let engine = Threads::new(threads);
         let mut run = Run::begin(data, &engine, entropy, self.plan.event())?;
-        let weights = self.plan.run(&mut run, tick)?;
+        let (weights, map) = self.plan.run_with_map(&mut run, tick)?;
         let released = run.close(weights)?;
         let event = released.event().clone();
         let simulated = entropy.is_simulated();
@@ -230,6 +230,7 @@ impl Prepared {
             loss_parameters,
             classes: self.problem.task.classes(),
             weights: weights.chunks(self.problem.features).map(<[f64]>::to_vec).collect(),
+            map,
         };
         let delta = self.problem.target.delta;
         let view = |adjacency| epsilon(&event, adjacency, delta);

@@ -16,6 +16,41 @@ pub struct Model {
     pub classes: usize,
     /// Weights, one list for each score, over the encoded features.
     pub weights: Vec<Vec<f64>>,
+    /// How rows were changed before they met the weights, where they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map: Option<RowMap>,
+}
+
+/// A map of each row by itself: the root of the size of each cell, times a factor of its column, the row divided by its own length, a
+/// constant appended, and the whole divided by its length. Weights stand at the places of the encoded features; that of the constant
+/// is kept here. The factors were released, with noise.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RowMap {
+    /// A factor for each encoded feature; 0 for one that is left out.
+    pub factors: Vec<f64>,
+    /// Size of the constant.
+    pub constant: f64,
+    /// Its weight.
+    pub weight: f64,
+}
+
+impl RowMap {
+    /// Score of a row.
+    fn score(&self, row: &Row, weights: &[f64]) -> f64 {
+        let (mut sum, mut square) = (0.0, 0.0);
+        let mut add = |i: usize, x: f64| {
+            if let (Some(factor), Some(w)) = (self.factors.get(i), weights.get(i)) {
+                let x = x.signum() * x.abs().sqrt() * factor;
+                sum += x * w;
+                square += x * x;
+            }
+        };
+        row.dense.iter().enumerate().for_each(|(i, x)| add(i, *x));
+        row.pairs.iter().for_each(|(i, x)| add(*i as usize, *x));
+        let own = if square > 0.0 { sum / square.sqrt() } else { 0.0 };
+        (own + self.constant * self.weight) / (1.0 + self.constant * self.constant).sqrt()
+    }
 }
 
 /// What a model says about one row.
@@ -57,6 +92,10 @@ impl Model {
     /// Scores of a row.
     pub fn scores(&self, row: &Row, out: &mut Vec<f64>) {
         out.clear();
+        if let Some(map) = &self.map {
+            out.extend(self.weights.iter().map(|w| map.score(row, w)));
+            return;
+        }
         out.extend(self.weights.iter().map(|w| {
             let dense: f64 = row.dense.iter().zip(w).map(|(x, w)| x * w).sum();
             let sparse: f64 = row.pairs.iter().map(|(i, x)| w.get(*i as usize).map_or(0.0, |w| w * x)).sum();
@@ -256,7 +295,7 @@ mod tests {
 
     #[test]
     fn metrics_of_numbers() {
-        let model = Model { loss: "squared".into(), loss_parameters: vec![2.0], classes: 0, weights: vec![vec![1.0]] };
+        let model = Model { loss: "squared".into(), loss_parameters: vec![2.0], classes: 0, weights: vec![vec![1.0]], map: None };
         let mut metrics = Metrics::default();
         for (x, target) in [(0.5, 7.5), (-1.0, 1.0), (9.0, 10.0)] {
             let row = Row { dense: vec![x], label: 0.0, target, ..Row::default() };

@@ -10,7 +10,7 @@ use privfit::engine::Threads;
 use privfit::fit::{Job, prepare};
 use privfit::loss::Task;
 use privfit::method::{Plan, Settings};
-use privfit::model::Model;
+use privfit::model::{Model, RowMap};
 use privfit::privacy::{self, Entropy, Gaussian, Run};
 
 /// A point of a grid: settings, and the corners of the polytope for Frank-Wolfe.
@@ -93,23 +93,23 @@ pub(super) fn fits(set: &Set, fit: &Fit, runs: usize, measure: &dyn Fn(&Model) -
     let (mut values, mut seconds) = (Vec::new(), 0.0);
     for _ in 0..runs {
         let start = thread_time();
-        let weights = run(set, prepared.plan.as_ref())?;
+        let (weights, map) = run(set, prepared.plan.as_ref())?;
         seconds += thread_time() - start;
         let weights = weights.chunks(prepared.problem.features).map(<[f64]>::to_vec).collect();
-        let model = Model { loss: loss.name.into(), loss_parameters: loss.parameters.clone(), classes, weights };
+        let model = Model { loss: loss.name.into(), loss_parameters: loss.parameters.clone(), classes, weights, map };
         values.push(measure(&model));
     }
     let (mean, error) = mean_and_error(&values);
     Ok(Outcome { mean, error, runs, epsilon: truth, seconds: seconds / runs.max(1) as f64 })
 }
 
-fn run(set: &Set, plan: &dyn Plan) -> Result<Vec<f64>, Failure> {
+fn run(set: &Set, plan: &dyn Plan) -> Result<(Vec<f64>, Option<RowMap>), Failure> {
     let entropy = Entropy::system().map_err(privfit::Error::from)?;
     let engine = Threads::new(1);
     let mut run = Run::begin(&set.train, &engine, &entropy, plan.event()).map_err(privfit::Error::from)?;
-    let weights = plan.run(&mut run, &|| {})?;
+    let (weights, map) = plan.run_with_map(&mut run, &|| {})?;
     let released = run.close(weights).map_err(privfit::Error::from)?;
-    Ok(released.into_value().iter().map(|w| if w.is_finite() { *w } else { 0.0 }).collect())
+    Ok((released.into_value().iter().map(|w| if w.is_finite() { *w } else { 0.0 }).collect(), map))
 }
 
 /// Part of the test rows that a model gets right.
@@ -167,5 +167,6 @@ pub(super) fn without_privacy(
         loss_parameters: losses[0].parameters.clone(),
         classes,
         weights: weights.chunks(problem.features).map(<[f64]>::to_vec).collect(),
+        map: None,
     })
 }

@@ -146,8 +146,8 @@ fn a_run_on_some_columns_has_the_same_records() {
             }
             let data = b.build();
             let mut run = Run::begin(&data, &engine, &entropy, &unplanned()).unwrap();
-            let few: Vec<usize> = vec![299, 7, 14];
-            let many: Vec<usize> = (0..290).rev().collect();
+            let few: Vec<(usize, f64)> = vec![(299, 1.0), (7, -2.0), (14, 0.5)];
+            let many: Vec<(usize, f64)> = (0..290).rev().map(|c| (c, 1.0)).collect();
             for (columns, fit) in [(&few, Fit::Within(0.1)), (&few, Fit::Sphere), (&many, Fit::Within(2.0)), (&many, Fit::Sphere)]
             {
                 let checked: crate::Result<()> = run.narrow(columns, fit, |inner| {
@@ -160,15 +160,24 @@ fn a_run_on_some_columns_has_the_same_records() {
                             assert_eq!(was.label(row), is.label(row));
                             let mut full = vec![0f64; 300];
                             was.each(row, |j, x| full[j] = x);
-                            let kept: Vec<f64> = columns.iter().map(|c| full[*c]).collect();
+                            let kept: Vec<f64> = columns.iter().map(|c| full[c.0] * c.1).collect();
                             let length = L2::size(&kept);
                             let factor = match fit {
                                 Fit::Within(r) => (1.0 / r).min(1.0 / length.max(1e-300)),
-                                Fit::Sphere => 1.0 / length.max(1e-300),
+                                _ => 1.0 / length.max(1e-300),
                             };
-                            let mut seen = vec![0f64; columns.len()];
+                            let mut seen = vec![0f64; columns.len() + 1];
                             is.each(row, |j, x| seen[j] = x);
                             assert!(L2::size(&seen) <= 1.0);
+                            if let Fit::Root(constant) = fit {
+                                let last = constant / (1.0 + constant * constant).sqrt();
+                                assert!((seen[columns.len()] - last).abs() < 1e-4);
+                                let root = |c: &(usize, f64)| full[c.0].signum() * full[c.0].abs().sqrt() * c.1;
+                                let kept: Vec<f64> = columns.iter().map(root).collect();
+                                let factor = 1.0 / (L2::size(&kept) * (1.0 + constant * constant).sqrt()).max(1e-300);
+                                assert!(kept.iter().zip(&seen).all(|(k, s)| (k * factor - s).abs() < 1e-3));
+                                continue;
+                            }
                             assert!(kept.iter().zip(&seen).all(|(k, s)| (k * factor - s).abs() < 1e-3), "{kept:?} {seen:?}");
                         }
                     }
@@ -176,9 +185,9 @@ fn a_run_on_some_columns_has_the_same_records() {
                 });
                 checked.unwrap();
             }
-            assert!(run.narrow(&[300], Fit::Sphere, |_| crate::Result::Ok(())).is_err());
+            assert!(run.narrow(&[(300, 1.0)], Fit::Sphere, |_| crate::Result::Ok(())).is_err());
             assert!(run.narrow(&[], Fit::Sphere, |_| crate::Result::Ok(())).is_err());
-            assert!(run.narrow(&[1], Fit::Within(0.0), |_| crate::Result::Ok(())).is_err());
+            assert!(run.narrow(&[(1, 1.0)], Fit::Within(0.0), |_| crate::Result::Ok(())).is_err());
         }
     }
 }
@@ -198,12 +207,12 @@ fn the_record_goes_in_and_comes_back() {
         })
     };
     let mut run = Run::begin(&data, &engine, &entropy, &planned).unwrap();
-    run.narrow(&[1, 3], Fit::Within(1.0), |run| one(run, 2)).unwrap();
-    assert!(run.narrow(&[1, 3], Fit::Within(1.0), |run| one(run, 2)).is_err(), "planned once");
+    run.narrow(&[(1, 1.0), (3, 1.0)], Fit::Within(1.0), |run| one(run, 2)).unwrap();
+    assert!(run.narrow(&[(1, 1.0), (3, 1.0)], Fit::Within(1.0), |run| one(run, 2)).is_err(), "planned once");
     assert!(run.close(()).is_err(), "and the second part is missing");
     let mut run = Run::begin(&data, &engine, &entropy, &planned).unwrap();
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        run.narrow(&[1], Fit::Sphere, |_| -> crate::Result<()> { panic!() })
+        run.narrow(&[(1, 1.0)], Fit::Sphere, |_| -> crate::Result<()> { panic!() })
     }));
     assert!(caught.is_err() && run.everyone().is_err(), "its record is gone, so it must not go on");
 }

@@ -27,10 +27,12 @@ pub mod transfer_convex;
 pub mod transfer_support;
 pub mod two_stage;
 mod vector_noise;
+pub mod weighted_columns;
 
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use crate::loss::{self, LossEntry, Task};
+use crate::model::RowMap;
 use privfit_kernel::account::{Adjacency, Event, Target};
 use privfit_kernel::privacy::{Loss, ProblemSize, PublicRows, Run};
 use std::collections::BTreeMap;
@@ -235,6 +237,10 @@ pub trait Plan: Send + Sync {
     fn ticks(&self) -> u64;
     /// Runs, and returns the weights, score after score.
     fn run(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<Vec<f64>>;
+    /// Runs, and returns the weights and how rows must be changed to meet them; most methods take rows as they are.
+    fn run_with_map(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<(Vec<f64>, Option<RowMap>)> {
+        Ok((self.run(run, tick)?, None))
+    }
 }
 
 /// Every method.
@@ -252,6 +258,7 @@ pub const ALL: &[Method] = &[
     frank_wolfe::METHOD,
     statistics::METHOD,
     noisy_thresholding::METHOD,
+    weighted_columns::METHOD,
     hard_thresholding::METHOD,
     two_stage::METHOD,
     transfer_support::METHOD,

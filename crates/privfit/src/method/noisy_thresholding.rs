@@ -22,7 +22,7 @@
 //! *Reference.* After Cai, Wang, Zhang 2021 (noisy iterative thresholding); one-shot choice of Durfee and Rogers 2019.
 
 use super::hard_thresholding::usual_rate;
-use super::support::{fit, sparsity};
+use super::support::{alike, fit, sparsity};
 use super::{Method, Plan, Problem, head_losses, show};
 use crate::error::{Error, Result};
 use crate::loss::Task;
@@ -202,11 +202,11 @@ impl NoisyThresholding {
             }
             let longer = match round.fit {
                 Fit::Within(radius) => radius,
-                Fit::Sphere => 1.0,
+                _ => 1.0,
             };
             // Rows there are shorter by the radius, so weights are longer by it.
             let inner: Vec<f64> = columns.iter().map(|c| w[*c] * longer).collect();
-            let gradient = run.narrow(&columns, round.fit, |run| {
+            let gradient = run.narrow(&alike(&columns), round.fit, |run| {
                 run.at(&round.step, |run, scale| {
                     let noise = run.draw(&scale, inner.len())?;
                     let sum = run.everyone()?.gradient_sum(&noise, &inner, loss)?;

@@ -39,7 +39,7 @@ pub(super) fn share(problem: &Problem, part: f64) -> Result<Problem> {
 pub(super) fn narrowed(problem: &Problem, columns: usize) -> Problem {
     let mut out = problem.clone();
     out.features = columns;
-    out.sparse = false;
+    out.sparse = Fit::stays_sparse(problem.sparse, columns);
     out.columns = vec![Column { scale: 1.0, shift: 0.0, group: None, constant: false }; columns];
     out.constraint = crate::constraint::Constraint::None;
     out
@@ -121,16 +121,21 @@ pub(super) struct OnColumns {
 impl OnColumns {
     /// Weights of all features; zero where a column was not chosen.
     pub(super) fn run(&self, run: &mut Run<'_>, columns: &[usize], tick: &dyn Fn()) -> Result<Vec<f64>> {
-        let weights = run.narrow(columns, self.fit, |run| self.inner.run(run, tick))?;
+        let weights = run.narrow(&alike(columns), self.fit, |run| self.inner.run(run, tick))?;
         Ok(spread(&weights, columns, self.fit, self.features))
     }
+}
+
+/// Columns as they are.
+pub(super) fn alike(columns: &[usize]) -> Vec<(usize, f64)> {
+    columns.iter().map(|c| (*c, 1.0)).collect()
 }
 
 /// Puts weights of chosen columns back into their places, for rows of their full length.
 pub(super) fn spread(weights: &[f64], columns: &[usize], fit: Fit, features: usize) -> Vec<f64> {
     let longer = match fit {
         Fit::Within(radius) => radius,
-        Fit::Sphere => 1.0,
+        _ => 1.0,
     };
     let mut out = vec![0f64; features];
     columns.iter().zip(weights).for_each(|(c, w)| out[*c] = w / longer);

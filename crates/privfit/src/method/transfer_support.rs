@@ -18,7 +18,7 @@
 //!
 //! *Reference.* Repair of Wang and Gu 2020 (knowledge transfer), after Kifer, Smith, Thakurta 2012.
 
-use super::support::{Screening, calibrated_with, fit, narrowed, one_score, share, sparsity, spread};
+use super::support::{Screening, alike, calibrated_with, fit, narrowed, one_score, share, sparsity, spread};
 use super::teacher::{Answers, Teacher, student};
 use super::{Method, Plan, Problem, needs_smooth, show};
 use crate::error::{Error, Result};
@@ -115,7 +115,7 @@ impl Plan for TransferSupport {
         let columns = self.screening.run(run, &self.loss)?;
         tick();
         let rows = self.answers.rows(&columns);
-        let released = run.narrow(&columns, self.fit, |run| self.teacher.release(run, None, rows.as_ref()))?;
+        let released = run.narrow(&alike(&columns), self.fit, |run| self.teacher.release(run, None, rows.as_ref()))?;
         tick();
         let weights = match rows {
             None => released,

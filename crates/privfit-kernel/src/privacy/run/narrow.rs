@@ -15,13 +15,24 @@ pub enum Fit {
     Within(f64),
     /// Divided by its own length.
     Sphere,
+    /// Each cell is replaced by the root of its size first (with its sign, before its factor), the row divided by its own length,
+    /// a constant of this size appended as the last column, and the whole divided by its length.
+    Root(f64),
+}
+
+impl Fit {
+    /// Whether rows with so many columns left are still index-value pairs. Public, so that a plan can know it.
+    pub fn stays_sparse(sparse: bool, columns: usize) -> bool {
+        sparse && columns > FEW
+    }
 }
 
 impl<'d> Run<'d> {
-    /// Runs on some of the columns, in this order, under the same plan and record. Rows lie in the unit ball there.
+    /// Runs on some of the columns, in this order, each times a public factor, under the same plan and record. Rows lie in the unit
+    /// ball there.
     pub fn narrow<T, E: From<Error>>(
         &mut self,
-        columns: &[usize],
+        columns: &[(usize, f64)],
         fit: Fit,
         scope: impl FnOnce(&mut Run<'_>) -> std::result::Result<T, E>,
     ) -> std::result::Result<T, E> {
@@ -49,28 +60,35 @@ impl<'d> Run<'d> {
         out
     }
 
-    fn columns(&self, columns: &[usize], fit: Fit) -> Result<Dataset> {
+    fn columns(&self, columns: &[(usize, f64)], fit: Fit) -> Result<Dataset> {
         let from = self.data;
         let d = from.dimension;
-        if columns.is_empty() || columns.iter().any(|c| *c >= d) {
-            return Err(Error::domain("columns", columns.len(), "give columns that the data have, at least one"));
+        if columns.is_empty() || columns.iter().any(|c| c.0 >= d || !c.1.is_finite()) {
+            return Err(Error::domain(
+                "columns",
+                columns.len(),
+                "give columns that the data have, at least one, and finite factors",
+            ));
         }
         let mut place = vec![u32::MAX; d];
-        columns.iter().enumerate().for_each(|(to, c)| place[*c] = to as u32);
+        columns.iter().enumerate().for_each(|(to, c)| place[c.0] = to as u32);
         let factor = match fit {
             Fit::Within(radius) if radius > 1e-6 * from.row_norm && radius.is_finite() => 1.0 / radius,
             Fit::Within(radius) => return Err(Error::domain("radius", radius, "give at least a millionth of the row norm")),
-            Fit::Sphere => 1.0 / from.row_norm,
+            Fit::Root(constant) if !constant.is_finite() => {
+                return Err(Error::domain("constant", constant, "give a finite number"));
+            }
+            Fit::Sphere | Fit::Root(_) => 1.0 / from.row_norm,
         };
-        let sparse = matches!(from.rows, Rows::Sparse { .. }) && columns.len() > FEW;
-        let shape = RowShape {
-            dimension: columns.len(),
-            row_norm: 1.0,
-            sparse,
-            rows_per_unit: from.units.as_ref().map(|_| from.rows_per_unit),
+        let constant = match fit {
+            Fit::Root(constant) => Some((columns.len() as u32, constant)),
+            _ => None,
         };
+        let dimension = columns.len() + usize::from(constant.is_some());
+        let sparse = Fit::stays_sparse(matches!(from.rows, Rows::Sparse { .. }), dimension);
+        let shape = RowShape { dimension, row_norm: 1.0, sparse, rows_per_unit: from.units.as_ref().map(|_| from.rows_per_unit) };
         let mut builder = DatasetBuilder::new(self.entropy, shape)?;
-        let mut dense = vec![0f64; if sparse { 0 } else { columns.len() }];
+        let mut dense = vec![0f64; if sparse { 0 } else { dimension }];
         let mut pairs: Vec<(u32, f64)> = Vec::new();
         for slot in 0..from.slots() {
             let unit = from.unit(slot);
@@ -78,14 +96,21 @@ impl<'d> Run<'d> {
                 pairs.clear();
                 let mut square = 0.0;
                 unit.each(row, |j, x| {
-                    if place[j] != u32::MAX {
-                        pairs.push((place[j], x * factor));
-                        square += (x * factor).powi(2);
+                    if let Some((_, times)) = columns.get(place[j] as usize) {
+                        let x = x * factor;
+                        let x = if constant.is_some() { x.signum() * x.abs().sqrt() } else { x } * times;
+                        pairs.push((place[j], x));
+                        square += x * x;
                     }
                 });
-                if fit == Fit::Sphere && square > 0.0 {
+                if !matches!(fit, Fit::Within(_)) && square > 0.0 {
                     let longer = 1.0 / square.sqrt();
                     pairs.iter_mut().for_each(|p| p.1 *= longer);
+                }
+                if let Some((place, constant)) = constant {
+                    let length = (1.0 + constant * constant).sqrt();
+                    pairs.push((place, constant));
+                    pairs.iter_mut().for_each(|p| p.1 /= length);
                 }
                 let label = unit.label(row);
                 if sparse {

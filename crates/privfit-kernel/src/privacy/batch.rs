@@ -129,25 +129,14 @@ impl<'d> Batch<'d> {
     /// highest score is the coordinate and sign along which the loss falls most. The mechanism must come from
     /// `Exponential::for_gradients`. A slope, and a cell, are cut on the integers by themselves, one row to a unit.
     pub fn gradient_scores<'id>(&self, clocks: &Noise<'id, LInf>, weights: &[f64], loss: &Loss) -> Result<Bounded<'id, LInf>> {
-        loss.validate()?;
+        let slopes = self.score_slopes(&clocks.grid, loss)?;
         let dimension = self.data.dimension * loss.outputs;
-        let GridKind::GradientScores { cap } = clocks.grid.kind else {
-            return Err(Error::Mismatch { what: "scores that are gradients need Exponential::for_gradients" });
-        };
         // One score for each coordinate leaves out the negative corners.
         let signs = if clocks.values.len() == dimension { 1 } else { 2 };
         let grid = self.grid(clocks, signs * dimension, &[clocks.grid.kind])?;
         if weights.len() != dimension {
             return Err(Error::Mismatch { what: "the number of weights is not features x outputs" });
         }
-        if self.data.units.is_some() {
-            return Err(Error::unsupported("scores of units with several rows", "declare one row to a unit"));
-        }
-        let clip = loss.lipschitz * self.data.row_norm * cap as f64 / ROW_LIMIT as f64;
-        let slopes = SlopeGrid::new(loss, &grid, cap).filter(|_| (grid.clip / clip - 1.0).abs() < 1e-9);
-        let Some(slopes) = slopes else {
-            return Err(Error::Mismatch { what: "Exponential::for_gradients was made for another loss or row norm" });
-        };
         let chosen = self.chosen.as_deref();
         let add = |range: std::ops::Range<usize>, out: &mut [i64]| {
             add_gradients(self.data, range, chosen, weights, loss, slopes, out);
@@ -157,6 +146,20 @@ impl<'d> Batch<'d> {
         let down = total.iter().map(|g| g.wrapping_neg());
         let scores = if signs == 2 { down.chain(total.iter().copied()).collect() } else { down.collect() };
         Ok(self.finish(scores, grid))
+    }
+
+    /// How slopes become integers in scores that are gradients, if the grid was made for them, for this loss and for these rows.
+    pub(crate) fn score_slopes(&self, grid: &Grid, loss: &Loss) -> Result<SlopeGrid> {
+        loss.validate()?;
+        let GridKind::GradientScores { cap } = grid.kind else {
+            return Err(Error::Mismatch { what: "scores that are gradients need Exponential::for_gradients" });
+        };
+        if self.data.units.is_some() {
+            return Err(Error::unsupported("scores of units with several rows", "declare one row to a unit"));
+        }
+        let clip = loss.lipschitz * self.data.row_norm * cap as f64 / ROW_LIMIT as f64;
+        let slopes = SlopeGrid::new(loss, grid, cap).filter(|_| (grid.clip / clip - 1.0).abs() < 1e-9);
+        slopes.ok_or(Error::Mismatch { what: "Exponential::for_gradients was made for another loss or row norm" })
     }
 
     fn unit_gradients(&self, grid: &Grid, weights: &[f64], loss: &Loss, total: &mut [i64]) -> Result<()> {

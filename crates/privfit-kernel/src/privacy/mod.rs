@@ -10,6 +10,8 @@ mod data;
 mod descent;
 mod exact;
 mod gradient;
+mod ladder;
+mod lazy_scores;
 mod loss;
 mod mechanism;
 mod minimise;
@@ -26,6 +28,10 @@ mod value;
 #[cfg(test)]
 mod descent_tests;
 #[cfg(test)]
+mod ladder_tests;
+#[cfg(test)]
+mod lazy_scores_tests;
+#[cfg(test)]
 mod run_tests;
 #[cfg(test)]
 mod tests;
@@ -36,6 +42,7 @@ pub use batch::Batch;
 pub use contribution::{Blockwise, Contribution, Draw, Learner, Sink, Units};
 pub use data::{Dataset, DatasetBuilder, RowShape, Unit};
 pub use descent::{Descent, Pace, Stability};
+pub use lazy_scores::CornerScores;
 pub use loss::{Loss, LossParameters};
 pub use mechanism::{Exponential, Gaussian, Laplace, Mechanism, Reach, Scale};
 pub use minimise::Problem;

@@ -4,6 +4,7 @@
 use super::batch::Batch;
 use super::data::{Dataset, Unit};
 use super::descent::{Descent, shuffled};
+use super::lazy_scores::CornerScores;
 use super::loss::Loss;
 use super::mechanism::{Exponential, Gaussian, GridKind, Mechanism, Scale, rounding_l1, rounding_l2};
 use super::minimise::{Objective, Problem};
@@ -256,6 +257,33 @@ impl<'d> Run<'d> {
         self.admit(&clocks, scores, mechanism.event(), count as u64)?;
         let mut more = self.entropy.rng(Stream::Noise)?;
         Ok(Support { indices: race(&clocks.values, &scores.values, scores.grid.bits, count, &mut more) })
+    }
+
+    /// Opens the scores of the corners of a polytope along a path from `start`, for sparse rows and a loss of one output. They are of
+    /// all records; the mechanism must come from `Exponential::for_gradients`.
+    pub fn corner_scores(
+        &mut self,
+        on: &Batch<'d>,
+        mechanism: &Exponential,
+        loss: &Loss,
+        simplex: bool,
+        start: &[f64],
+    ) -> Result<CornerScores<'d>> {
+        self.same_process()?;
+        if on.run != self.id {
+            return Err(Error::Mismatch { what: "the batch belongs to another run" });
+        }
+        CornerScores::new(on, mechanism, loss, simplex, start)
+    }
+
+    /// Chooses a corner by the exponential mechanism: a coordinate, and whether the negative one.
+    pub fn choose_corner(&mut self, scores: &CornerScores<'d>) -> Result<(usize, bool)> {
+        self.same_process()?;
+        if scores.run != self.id {
+            return Err(Error::Mismatch { what: "the scores belong to another run" });
+        }
+        self.record.admit(&self.planned, scores.event(), 1)?;
+        Ok(scores.choose(&mut self.entropy.rng(Stream::Noise)?))
     }
 
     /// Votes of models that were trained on parts (mechanism: `Gaussian::for_votes`).

@@ -10,7 +10,7 @@
 //! there: their items are accepted the more rarely. A trial compares -ln U with the gap, in doubles with an error bound and, where that
 //! does not decide, to any precision with more bits of U (`exact.rs`). Every comparison is exact, so the law is exact.
 //!
-//! *Cost.* A rung is at most 1.001 ln 2 above the score, so at least one trial in five is accepted, whatever the scores are; a change of
+//! *Cost.* A rung is at most 1.01 ln 2 above the score, so at least one trial in five is accepted, whatever the scores are; a change of
 //! score is two multiplications and, if the rung changes, two entries of a list. A draw does not look at items that it does not try.
 //!
 //! *What a clock sees.* The race (`select.rs`) draws the same number of words whatever the scores are; here the number of trials, and
@@ -22,8 +22,8 @@ use super::rng::Words;
 use super::select::minus_log;
 use std::collections::BTreeMap;
 
-/// 2^64 / ln 2 lies between these two.
-const PER_LN_2: (u128, u128) = (26_613_026_195_688_644_983, 26_613_026_195_688_644_984);
+/// 2^63 / ln 2 lies between these two.
+const PER_LN_2: (u64, u64) = (13_306_513_097_844_322_491, 13_306_513_097_844_322_492);
 
 /// Rungs with a weight of their own. Fewer than 2^32 items, so that weights add up to less than 2^128.
 const DEPTH: i64 = 90;
@@ -54,13 +54,15 @@ impl Ladder {
     /// Smallest rung that integer arithmetic shows to be high enough.
     #[inline]
     fn rung(&self, score: i64) -> i64 {
-        let shift = 64 + self.bits;
+        let shift = 63 + self.bits;
         let size = u128::from(score.unsigned_abs());
-        if score >= 0 || self.both {
-            // Below 2^62 x 2^64.6, and rounded up twice.
-            ((size * PER_LN_2.1 + ((1 << shift) - 1)) >> shift) as i64
+        if score == 0 {
+            0
+        } else if score > 0 || self.both {
+            // Below 2^62 x 2^63.6, and rounded up twice.
+            ((size * u128::from(PER_LN_2.1) - 1) >> shift) as i64 + 1
         } else {
-            -(((size * PER_LN_2.0) >> shift) as i64)
+            -(((size * u128::from(PER_LN_2.0)) >> shift) as i64)
         }
     }
 

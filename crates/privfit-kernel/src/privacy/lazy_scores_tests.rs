@@ -114,7 +114,7 @@ fn stale_scores_are_sums_for_stale_slopes() {
             let label = f64::from(data.unit(slot).label(0));
             let fresh = -label / (1.0 + (margins[slot] * label).exp()) * limit;
             // The slope moves by at most a quarter of the margin's way, and the margin at most by 1 - 0.85 of what it was.
-            let allowed = (0.25 * margins[slot].abs() * (1.0 / 0.85 - 1.0) + 1.0 / 1024.0 + 1e-4) * limit + 1.0;
+            let allowed = (0.25 * margins[slot].abs() * (1.0 / 0.85 - 1.0) + 1.0 / 256.0 + 1e-4) * limit + 1.0;
             assert!((fresh - f64::from(*slope)).abs() <= allowed, "{fresh} {slope} {}", margins[slot]);
             stale += usize::from((fresh - f64::from(*slope)).abs() > 2.0);
         }
@@ -138,7 +138,7 @@ fn one_record_moves_a_kept_score_by_its_reach() {
         (vec![(0, 1.0)], 77.0),
         ((0..D as u32).map(|j| (j, 1e200)).collect(), -1.0),
     ];
-    for (cap, fresh, patience) in [(1.0, 0.85, 32), (0.3, 0.85, 0), (1.0, 0.3, 500), (1.0, 1.0, 0)] {
+    for (cap, fresh, patience) in [(1.0, 0.85, 128), (0.3, 0.85, 0), (1.0, 0.3, 500), (1.0, 1.0, 0)] {
         let mechanism = Exponential::for_gradients(1.0, 1.0, cap, 3.0).unwrap();
         let reach = mechanism.grid.reach;
         let along = |record: &Record| -> Vec<Vec<i64>> {

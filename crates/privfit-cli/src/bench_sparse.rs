@@ -1,5 +1,5 @@
-//! `privfit bench sparse`: Frank-Wolfe on generated sparse rows, with scores kept from step to step against scores summed anew and a race
-//! of all corners, in one run.
+//! `privfit bench sparse`: Frank-Wolfe on generated sparse rows, with scores kept from step to step against scores summed anew and
+//! a race of all corners, in one run.
 
 use super::bench::processor_time;
 use crate::{Failure, print_line};
@@ -162,7 +162,8 @@ fn measure(options: &Options) -> Result<(), KernelError> {
         "steps": steps, "epsilon": options.epsilon, "kept_scores_cpu_s": kept, "kept_scores_peak_mb": memory,
         "new_scores_cpu_s": anew, "new_scores_steps_timed": compared, "new_scores_scaled": compared < steps,
         "ratio": kept / anew, "peak_mb": high_water(),
-        "kept_scores_loss": mean_loss(options, &weights), "new_scores_loss": (compared == steps).then(|| mean_loss(options, &other)),
+        "kept_scores_loss": mean_loss(options, &weights),
+        "new_scores_loss": (compared == steps).then(|| mean_loss(options, &other)),
     });
     print_line(&out.to_string());
     Ok(())

@@ -179,7 +179,8 @@ fn frank_wolfe_agrees_on_sparse_and_dense_rows() {
     std::fs::write(dir.join("rows.svm"), text).unwrap();
     let moments = |kind: &str, files: &str, labels: &[&str]| -> Vec<(f64, f64)> {
         let schema = format!(
-            "[dataset]\nname = \"t\"\n[target]\nclasses = [\"0\", \"1\"]\n[features]\nkind = \"{kind}\"\ndimension = 4\nrow_norm = 1.0\n"
+            "[dataset]\nname = \"t\"\n[target]\nclasses = [\"0\", \"1\"]\n[features]\nkind = \"{kind}\"\ndimension = 4\n\
+             row_norm = 1.0\n"
         );
         let settings = Settings([("steps".to_string(), 40.0), ("cap".to_string(), 1.0)].into());
         let job = Job { method: "frank-wolfe".into(), epsilon: 4.0, settings, constraint: Constraint::L1(8.0), ..job(&schema) };

@@ -35,8 +35,8 @@ impl SlopeGrid {
         Some(SlopeGrid { limit: limit as i16, per_unit: (limit as f64 / loss.lipschitz) as f32, cap })
     }
 
-    /// Integer slopes of rows with these scores and labels. Each depends on its own row alone: a row whose slope panics, or whose label
-    /// the loss does not know, has none, and the others do not notice.
+    /// Integer slopes of rows with these scores and labels. Each depends on its own row alone: a row whose slope panics, or whose
+    /// label the loss does not know, has none, and the others do not notice.
     pub(crate) fn of_rows(&self, loss: &Loss, scores: &[f32], labels: &[f32], slopes: &mut [f32], out: &mut [i16]) {
         let k = loss.outputs;
         let call = || (loss.slopes)(&loss.parameters, scores, labels, slopes);

@@ -1,21 +1,24 @@
 //! The exponential mechanism over many items whose scores change a few at a time, exactly: items on rungs, and rejection.
 //!
-//! *What it computes.* Item i with score v_i is drawn with probability proportional to e^(v_i / scale), scale = 2^bits; where both signs
-//! take part, item and sign with probability proportional to e^(+-v_i / scale). Scores are integers, and so is everything that is kept
-//! between draws, so that nothing drifts.
+//! *What it computes.* Item i with score v_i is drawn with probability proportional to e^(v_i / scale), scale = 2^bits; where both
+//! signs take part, item and sign with probability proportional to e^(+-v_i / scale). Scores are integers, and so is everything
+//! that is kept between draws, so that nothing drifts.
 //!
-//! *How.* An item stands on a rung l, an integer with v_i / scale <= l ln 2 (|v_i| with both signs) by integer arithmetic. A trial takes a
-//! rung with probability proportional to (items on it) x 2^l, an item of the rung and a sign uniformly, all by one uniform integer of at
-//! most 128 bits, and accepts with probability e^(v_i / scale - l ln 2). Rungs more than `DEPTH` below the top count as if they were
-//! there: their items are accepted the more rarely. A trial compares -ln U with the gap, in doubles with an error bound and, where that
-//! does not decide, to any precision with more bits of U (`exact.rs`). Every comparison is exact, so the law is exact.
+//! *How.* An item stands on a rung l, an integer with v_i / scale <= l ln 2 (|v_i| with both signs) by integer arithmetic. A trial
+//! takes a rung with probability proportional to (items on it) x 2^l and one of its items uniformly, both by one uniform integer of
+//! at most 128 bits, a sign by one bit, and accepts with probability e^(v_i / scale - l ln 2). Rungs more than `DEPTH` below the top
+//! count as if they were that deep: their items are accepted the more rarely. A trial compares -ln U with the gap, in doubles with an error
+//! bound and, where that does not decide, to any precision with more bits of U (`exact.rs`). Every comparison is exact, so the law
+//! is exact.
 //!
-//! *Cost.* A rung is at most 1.01 ln 2 above the score, so at least one trial in five is accepted, whatever the scores are; a change of
-//! score is two multiplications and, if the rung changes, two entries of a list. A draw does not look at items that it does not try.
+//! *Cost.* A rung is at most 1.01 ln 2 above the score, so at least one trial in five is accepted, whatever the scores are; a
+//! change of score is two multiplications and, if the rung changes, two entries of a list. A draw does not look at items that it
+//! does not try.
 //!
-//! *What a clock sees.* The race (`select.rs`) draws the same number of words whatever the scores are; here the number of trials, and
-//! the rungs that are walked, depend on them. Only the accepted item leaves, and by the law above it is independent of how many trials
-//! were refused before it; a clock on the host could still see their number, as it sees the passes of the solver: out of scope.
+//! *What a clock sees.* The race (`select.rs`) draws the same number of words whatever the scores are; here the number of trials,
+//! and the rungs that are walked, depend on them. Only the accepted item leaves, and by the law above it is independent of how
+//! many trials were refused before it; a clock on the host could still see their number, as it sees the passes of the solver: out
+//! of scope.
 
 use super::exact;
 use super::rng::Words;

@@ -136,7 +136,8 @@ fn rungs_are_above_their_scores() {
     }
 }
 
-/// Items far below the top have the chance that is theirs: a trial finds them with a unit of weight, and compares with the lowest rung.
+/// Items far below the top have the chance that is theirs: a trial finds them with a unit of weight, and compares with the lowest
+/// rung.
 #[test]
 fn deep_items_can_be_drawn() {
     // 100 scales below are 145 rungs. The total weight is 2^90 + 2, 91 bits: the last of them is item 2.

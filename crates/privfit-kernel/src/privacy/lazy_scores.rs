@@ -1,26 +1,31 @@
-//! Scores of the corners of an L1 ball or simplex along a Frank-Wolfe path, kept up to date instead of summed anew: a step costs about
-//! the non-zero cells of the rows that it touches, not of all rows, and a choice does not look at every corner (`ladder.rs`).
+//! Scores of the corners of an L1 ball or simplex along a Frank-Wolfe path, kept up to date instead of summed anew: a step costs
+//! about the non-zero cells of the rows that it touches, not of all rows, and a choice does not look at every corner
+//! (`ladder.rs`).
 //!
-//! *What it computes.* The score of coordinate j is minus the sum over records of q_i x_ij: q_i the record's slope as an integer, cut at
-//! the slope limit, x_ij its cell cut at the cap, as in `Batch::gradient_scores`. Scores change by integer differences only, so at every
-//! moment they are exactly the sums for the slopes as they are. Slopes may be stale:
+//! *What it computes.* The score of coordinate j is minus the sum over records of q_i x_ij: q_i the record's slope as an integer,
+//! cut at the slope limit, x_ij its cell cut at the cap, as in `Batch::gradient_scores`. Scores change by integer differences
+//! only, so at every moment they are exactly the sums for the slopes as they are. Slopes may be stale:
 //!
-//! 1. After a move w <- (1 - m) w + m s to the corner s = +-c e_j the rows with a cell in column j get a new margin and a new slope.
-//! 2. The factor 1 - m changes every margin. Margins are kept as shrink x raw margin, and only where the product of the factors since
-//!    the last time falls below `FRESH`, all margins are computed again from the weights and all slopes from the margins. That happens
-//!    at every step as long as steps are large, and for m = 2/(t+2) about 2 ln T / ln(1/FRESH) times in T steps. Margins come from the
-//!    columns with a non-zero weight, so that a row which no chosen corner has met costs one slope and no cell.
-//! 3. A new slope within 1/`PATIENCE` of the slope limit of the one in force is not put in force. Late steps are short, and a column that
-//!    most rows have would cost all rows each time. (With 1024 in its place, or none, the loss reached was the same in our trials.)
+//! 1. After a move w <- (1 - m) w + m s to the corner s = +-c e_j the rows with a cell in column j get a new margin and a new
+//!    slope.
+//! 2. The factor 1 - m changes every margin. Margins are kept as shrink x raw margin, and only where the product of the factors
+//!    since the last time falls below `FRESH`, all margins are computed again from the weights and all slopes from the margins.
+//!    That happens at every step as long as steps are large, and for m = 2/(t+2) about 2 ln T / ln(1/FRESH) times in T steps.
+//!    Margins come from the columns with a non-zero weight, so that a row which no chosen corner has met costs one slope and no
+//!    cell.
+//! 3. A new slope within 1/`PATIENCE` of the slope limit of the one in force is not put in force. Late steps are short, and a
+//!    column that most rows have would cost all rows each time. (With 1024 in its place, or none, the loss reached was the same in
+//!    our trials.)
 //!
-//! *Privacy.* All three rules look at one record's own row and label, and at public numbers: the start, the chosen corners, the step sizes.
-//! So q_i is a function of record i and of what was released, stale or not, never of another record. One record's part of every score is
-//! then at most slope limit x cap = the bound of the grid; replaced by another record it moves a score by at most twice that. This is
-//! the reach for which `Exponential::event` was made, and each choice is that event, admitted by the run before it is drawn. What is
-//! done in floating point (margins, slopes) is done for each record by itself, so its rounding is part of q_i.
+//! *Privacy.* All three rules look at one record's own row and label, and at public numbers: the start, the chosen corners, the
+//! step sizes. So q_i is a function of record i and of what was released, stale or not, never of another record. One record's part
+//! of every score is then at most slope limit x cap = the bound of the grid; replaced by another record it moves a score by at
+//! most twice that. This is the reach for which `Exponential::event` was made, and each choice is that event, admitted by the run
+//! before it is drawn. What is done in floating point (margins, slopes) is done for each record by itself, so its rounding is part
+//! of q_i; that losses treat each row of a block by itself is tested for every loss, here as in `gradient.rs`.
 //!
-//! The column index and all that is kept are made of rows: they stay in here, and nothing reads a score. Time depends on data, as in
-//! all passes over sparse rows; that of a choice too, see `ladder.rs`.
+//! The column index and all that is kept are made of rows: they stay in here, and nothing reads a score. Time depends on data, as
+//! in all passes over sparse rows; that of a choice too, see `ladder.rs`.
 
 use super::batch::Batch;
 use super::data::{Dataset, Rows};

@@ -236,7 +236,7 @@ fn corners_are_chosen_by_the_law() {
     }
 }
 
-/// Whole paths, kept scores against scores from scratch: the mean of every weight, 50 comparisons, 6.5 deviations, false alarm 4e-9.
+/// Whole paths, kept scores against scores from scratch: the mean of every weight, 50 times 6.5 deviations, false alarm 4e-9.
 #[test]
 fn whole_paths_agree() {
     let data = sparse_data(N, None);

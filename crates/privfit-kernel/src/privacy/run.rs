@@ -259,8 +259,8 @@ impl<'d> Run<'d> {
         Ok(Support { indices: race(&clocks.values, &scores.values, scores.grid.bits, count, &mut more) })
     }
 
-    /// Opens the scores of the corners of a polytope along a path from `start`, for sparse rows and a loss of one output. They are of
-    /// all records; the mechanism must come from `Exponential::for_gradients`.
+    /// Opens the scores of the corners of a polytope along a path from `start`, for sparse rows and a loss of one output. They are
+    /// of all records; the mechanism must come from `Exponential::for_gradients`.
     pub fn corner_scores(
         &mut self,
         on: &Batch<'d>,

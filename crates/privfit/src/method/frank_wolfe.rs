@@ -13,9 +13,10 @@
 //! `objective` is better. `cap` defaults to
 //! 1.25/sqrt(columns before encoding), a little above a typical cell of a dense row on the sphere, and to 1 for sparse rows.
 //!
-//! *Needs.* Any loss, one row to a unit, a constraint l1:R or simplex:R (default l1:30), delta > 0. Time: a pass for each step; for sparse
-//! rows and one score, the non-zero cells of the rows that have the chosen feature, since the kernel keeps the scores up to date. Slopes
-//! are then a little stale, by a rule that looks at each record alone: the same privacy, and margins that are off by 15 % at the most.
+//! *Needs.* Any loss, one row to a unit, a constraint l1:R or simplex:R (default l1:30), delta > 0. Time: a pass for each step;
+//! for sparse rows and one score, the non-zero cells of the rows that have the chosen feature, since the kernel keeps the scores
+//! up to date. Slopes are then a little stale, by rules that look at each record alone: the same privacy, margins off by 15 % and
+//! slopes by 1/256 of their bound at the most.
 //!
 //! *Reference.* Talwar, Thakurta, Zhang 2015; as P-FW in Iyengar et al. 2019.
 

@@ -5,11 +5,11 @@
 //! that is kept between draws, so that nothing drifts.
 //!
 //! *How.* An item stands on a rung l, an integer with v_i / scale <= l ln 2 (|v_i| with both signs) by integer arithmetic. A trial
-//! takes a rung with probability proportional to (items on it) x 2^l and one of its items uniformly, both by one uniform integer of
-//! at most 128 bits, a sign by one bit, and accepts with probability e^(v_i / scale - l ln 2). Rungs more than `DEPTH` below the top
-//! count as if they were that deep: their items are accepted the more rarely. A trial compares -ln U with the gap, in doubles with an error
-//! bound and, where that does not decide, to any precision with more bits of U (`exact.rs`). Every comparison is exact, so the law
-//! is exact.
+//! takes a rung with probability proportional to (items on it) x 2^l and one of its items uniformly, both by one uniform integer
+//! of at most 128 bits, a sign by one bit, and accepts with probability e^(v_i / scale - l ln 2). Rungs more than `DEPTH` below
+//! the top count as if they were that deep: their items are accepted the more rarely. A trial compares -ln U with the gap, in
+//! doubles with an error bound and, where that does not decide, to any precision with more bits of U (`exact.rs`). Every
+//! comparison is exact, so the law is exact.
 //!
 //! *Cost.* A rung is at most 1.01 ln 2 above the score, so at least one trial in five is accepted, whatever the scores are; a
 //! change of score is two multiplications and, if the rung changes, two entries of a list. A draw does not look at items that it

@@ -7,7 +7,7 @@ use privfit::engine::Threads;
 use privfit::privacy::{DatasetBuilder, Entropy, Gaussian, Laplace, Mechanism, RowShape, Run};
 use serde_json::json;
 
-/// Measure this machine: noise, accounting, gradients
+/// Measure this machine: noise, accounting, gradients, sparse rows
 #[derive(Args)]
 #[command(after_help = "Examples:
   privfit bench noise
@@ -49,6 +49,33 @@ enum What {
         /// Runs of each loop; the fastest counts
         #[arg(long, default_value_t = 5)]
         repeats: usize,
+    },
+    /// Frank-Wolfe on generated sparse rows: scores kept from step to step against scores summed anew, with peak memory
+    #[command(
+        after_help = "Example:\n  privfit bench sparse --rows 20000 --features 1000000 --non-zeros 100 --steps 1000 --zipf"
+    )]
+    Sparse {
+        /// Rows
+        #[arg(long, default_value_t = 20_000)]
+        rows: usize,
+        /// Features
+        #[arg(long, default_value_t = 1_000_000)]
+        features: usize,
+        /// Non-zero cells of a row
+        #[arg(long, default_value_t = 100)]
+        non_zeros: usize,
+        /// Steps
+        #[arg(long, default_value_t = 1000)]
+        steps: u64,
+        /// Feature j in proportion to 1/j; all alike by default
+        #[arg(long)]
+        zipf: bool,
+        /// Epsilon that the noise is for, at delta 1/rows^2
+        #[arg(long, default_value_t = 1.0)]
+        epsilon: f64,
+        /// Steps of the slow way that are timed; the time of all steps is scaled from them
+        #[arg(long, default_value_t = 20)]
+        compare: u64,
     },
     /// Published tables: every published method with what it truly guarantees, next to ours; resumable
     #[command(
@@ -126,6 +153,10 @@ impl Bench {
             What::Account { repeats, only } => Ok(account(repeats.max(1), only.as_deref())?),
             What::Fit { data, test, epsilon, delta, repeats, threads } => {
                 super::bench_fit::run(&super::bench_fit::Options { data, test, epsilon, delta, repeats, threads })
+            }
+            What::Sparse { rows, features, non_zeros, steps, zipf, epsilon, compare } => {
+                let options = super::bench_sparse::Options { rows, features, non_zeros, steps, zipf, epsilon, compare };
+                super::bench_sparse::run(&options)
             }
             What::Tables { which, shared, out, only, quick } => {
                 if which != "convex" {

@@ -3,6 +3,7 @@
 mod account;
 mod bench;
 mod bench_fit;
+mod bench_sparse;
 mod chart;
 mod fit;
 mod methods;

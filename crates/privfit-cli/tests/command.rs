@@ -72,6 +72,7 @@ fn misuse_is_one_sentence_and_exit_code_2() {
         (vec!["account", "--request", "/no/such/file"], "cannot read"),
         (vec!["account", "--request", "."], "cannot read"),
         (vec!["bench", "account", "--only", "x"], "mnist60ep"),
+        (vec!["bench", "sparse", "--features", "3"], "four times"),
     ] {
         let out = privfit(&arguments, b"");
         assert_eq!(out.status.code(), Some(2), "{arguments:?}");
@@ -112,6 +113,7 @@ fn every_verb_has_help_with_an_example() {
         &["bench", "noise", "--help"],
         &["bench", "account", "--help"],
         &["bench", "gradient", "--help"],
+        &["bench", "sparse", "--help"],
     ] {
         let help = text(&privfit(arguments, b"").stdout);
         assert!(help.contains("Example") && help.contains("privfit "), "{arguments:?}");
@@ -135,6 +137,10 @@ fn benchmarks_print_json() {
     .unwrap();
     assert_eq!(gradient["totals_identical_for_1_and_2_threads"], true);
     assert!(gradient["largest_difference_to_double_in_noise_deviations"].as_f64() < Some(8.0), "{gradient}");
+    let small =
+        ["bench", "sparse", "--rows", "500", "--features", "1000", "--non-zeros", "10", "--steps", "30", "--compare", "3"];
+    let sparse: serde_json::Value = serde_json::from_slice(&privfit(&small, b"").stdout).unwrap();
+    assert!(sparse["ratio"].as_f64() > Some(0.0) && sparse["new_scores_scaled"] == true, "{sparse}");
 }
 
 /// A directory of its own for a test.

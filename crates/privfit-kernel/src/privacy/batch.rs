@@ -160,26 +160,15 @@ impl<'d> Batch<'d> {
 
     /// Sum of slope x cell, both cut on the integers.
     fn capped_gradient(&self, clocks: &Noise<'_, LInf>, signs: usize, weights: &[f64], loss: &Loss) -> Result<(Vec<i64>, Grid)> {
-        loss.validate()?;
+        let slopes = self.score_slopes(&clocks.grid, loss)?;
         let dimension = self.data.dimension * loss.outputs;
-        let GridKind::GradientScores { cap } = clocks.grid.kind else {
-            return Err(Error::Mismatch { what: "scores that are gradients need Exponential::for_gradients" });
-        };
         let grid = self.grid(clocks, signs * dimension, &[clocks.grid.kind])?;
         if weights.len() != dimension {
             return Err(Error::Mismatch { what: "the number of weights is not features x outputs" });
         }
-        if self.data.units.is_some() {
-            return Err(Error::unsupported("scores of units with several rows", "declare one row to a unit"));
-        }
         if (self.data.slots() as f64) * grid.bound as f64 >= 2f64.powi(61) {
             return Err(Error::Mismatch { what: "scores of so many records do not fit in 64 bits" });
         }
-        let clip = loss.lipschitz * self.data.row_norm * cap as f64 / ROW_LIMIT as f64;
-        let slopes = SlopeGrid::new(loss, &grid, cap).filter(|_| (grid.clip / clip - 1.0).abs() < 1e-9);
-        let Some(slopes) = slopes else {
-            return Err(Error::Mismatch { what: "Exponential::for_gradients was made for another loss or row norm" });
-        };
         let chosen = self.chosen.as_deref();
         let add = |range: std::ops::Range<usize>, out: &mut [i64]| {
             add_gradients(self.data, range, chosen, weights, loss, slopes, out);
@@ -187,6 +176,20 @@ impl<'d> Batch<'d> {
         let mut total = vec![0i64; dimension];
         self.engine.sum(&Pass { slots: self.data.slots(), granule: 1, add: &add }, &mut total)?;
         Ok((total, grid))
+    }
+
+    /// How slopes become integers in scores that are gradients, if the grid was made for them, for this loss and for these rows.
+    pub(crate) fn score_slopes(&self, grid: &Grid, loss: &Loss) -> Result<SlopeGrid> {
+        loss.validate()?;
+        let GridKind::GradientScores { cap } = grid.kind else {
+            return Err(Error::Mismatch { what: "scores that are gradients need Exponential::for_gradients" });
+        };
+        if self.data.units.is_some() {
+            return Err(Error::unsupported("scores of units with several rows", "declare one row to a unit"));
+        }
+        let clip = loss.lipschitz * self.data.row_norm * cap as f64 / ROW_LIMIT as f64;
+        let slopes = SlopeGrid::new(loss, grid, cap).filter(|_| (grid.clip / clip - 1.0).abs() < 1e-9);
+        slopes.ok_or(Error::Mismatch { what: "Exponential::for_gradients was made for another loss or row norm" })
     }
 
     fn unit_gradients(&self, grid: &Grid, weights: &[f64], loss: &Loss, total: &mut [i64]) -> Result<()> {

@@ -147,6 +147,10 @@ impl Interval {
         Interval { low: self.low.multiply(&self.low), high: self.high.multiply(&self.high).add(&slack) }
     }
 
+    fn add(&self, other: &Interval) -> Interval {
+        Interval { low: self.low.add(&other.low), high: self.high.add(&other.high) }
+    }
+
     fn times(&self, factor: u128) -> Interval {
         let slack = Fixed::ulps(1, self.low.limbs.len() - WHOLE);
         Interval { low: self.low.times(factor), high: self.high.times(factor).add(&slack) }
@@ -266,6 +270,33 @@ pub(crate) fn race(u: &[u64], v: &[u64], positive: bool, value: u128, shift: u32
     None
 }
 
+/// Whether -ln u + sign value / 2^shift > level ln 2; None if more words are needed.
+pub(crate) fn above(u: &[u64], positive: bool, value: u128, shift: u32, level: i64) -> Option<bool> {
+    let fraction = u.len() + 6 + (shift as usize).div_ceil(64);
+    let mut left = minus_log(u, fraction)?;
+    let mut right = Interval::around(&Fixed::zero(fraction), 0);
+    // Everything goes to the side where it is positive.
+    let score = Interval::around(&Fixed::dyadic(value, shift, fraction), 0);
+    if positive {
+        left = left.add(&score)
+    } else {
+        right = right.add(&score)
+    }
+    let height = minus_log_of(&Fixed::dyadic(1, 1, fraction), fraction).times(u128::from(level.unsigned_abs()));
+    if level < 0 {
+        left = left.add(&height)
+    } else {
+        right = right.add(&height)
+    }
+    if left.low > right.high {
+        return Some(true);
+    }
+    if left.high < right.low {
+        return Some(false);
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -317,5 +348,27 @@ mod tests {
             let expected = log_u < -(z as f64);
             assert_eq!(below_exp(0, first, power, 1, z, 0, &mut Fixed0), expected, "{first} {power} {z}: {log_u}");
         }
+    }
+
+    /// -ln u against level ln 2 - score, with both signs of score and level, next to where it turns.
+    #[test]
+    fn levels_are_compared_on_both_sides() {
+        let turn = |gap: f64| ((-gap).exp() * 2f64.powi(64)) as u64;
+        for (score, level) in [(5i64, 1i64), (3, 1), (-7, 2), (-9, -1), (-20, -3), (1 << 20, 189_097), (0, 1)] {
+            let x = score as f64 / 8.0;
+            let gap = level as f64 * std::f64::consts::LN_2 - x;
+            assert!(gap > 0.0);
+            let compare = |word: u64| above(&[word], score >= 0, score.unsigned_abs().into(), 3, level);
+            let (word, step) = (turn(gap), 1 + turn(gap) / 1000);
+            assert_eq!(compare(word - step), Some(true), "{score} {level}");
+            assert_eq!(compare(word + step), Some(false), "{score} {level}");
+        }
+        // At the word where it turns, the next word decides, unless that is where it turns too.
+        let word = (-1.0f64).exp() * 2f64.powi(64);
+        let turns: Vec<u64> =
+            (word as u64 - 4096..word as u64 + 4096).filter(|w| above(&[*w], false, 8, 3, 0).is_none()).collect();
+        assert_eq!(turns.len(), 1);
+        assert_eq!(above(&[turns[0], 0], false, 8, 3, 0), Some(true));
+        assert_eq!(above(&[turns[0], u64::MAX], false, 8, 3, 0), Some(false));
     }
 }

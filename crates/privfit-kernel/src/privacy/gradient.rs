@@ -11,17 +11,17 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Rows whose scores are computed together: they stay in the first-level cache.
-const BLOCK: usize = 64;
+pub(crate) const BLOCK: usize = 64;
 /// Rows after which 32-bit sums are widened.
 const FLUSH: usize = 32_768;
 
 /// How slopes become integers: at most `limit`, so that limit x row limit is the bound of the grid.
 #[derive(Clone, Copy)]
 pub(crate) struct SlopeGrid {
-    limit: i16,
+    pub(crate) limit: i16,
     per_unit: f32,
     /// Cells are cut at this before they enter a sum; none where the bound is on the whole row.
-    cap: Option<i16>,
+    pub(crate) cap: Option<i16>,
 }
 
 impl SlopeGrid {
@@ -33,6 +33,29 @@ impl SlopeGrid {
         }
         let cap = (cap < ROW_LIMIT).then_some(cap as i16);
         Some(SlopeGrid { limit: limit as i16, per_unit: (limit as f64 / loss.lipschitz) as f32, cap })
+    }
+
+    /// Integer slopes of rows with these scores and labels. Each depends on its own row alone: a row whose slope panics, or whose
+    /// label the loss does not know, has none, and the others do not notice.
+    pub(crate) fn of_rows(&self, loss: &Loss, scores: &[f32], labels: &[f32], slopes: &mut [f32], out: &mut [i16]) {
+        let k = loss.outputs;
+        let call = || (loss.slopes)(&loss.parameters, scores, labels, slopes);
+        if catch_unwind(AssertUnwindSafe(call)).is_err() {
+            // One row's doing: each by itself, and only that one contributes nothing.
+            for i in 0..labels.len() {
+                let part = i * k..(i + 1) * k;
+                let call = || (loss.slopes)(&loss.parameters, &scores[part.clone()], &labels[i..=i], &mut slopes[part.clone()]);
+                if catch_unwind(AssertUnwindSafe(call)).is_err() {
+                    slopes[part].fill(0.0);
+                }
+            }
+        }
+        for (s, y) in slopes.chunks_mut(k).zip(labels) {
+            if !loss.knows(*y) {
+                s.fill(0.0);
+            }
+        }
+        self.quantise(slopes, k, out);
     }
 
     /// Truncates toward zero; a slope that is not finite, or too long, becomes zero or is cut, on the integers.
@@ -122,23 +145,7 @@ pub(crate) fn add_gradients(
         for o in 0..k {
             score_block(data, cells, rows, &scaled[o * padded..(o + 1) * padded], &mut scores[o..], k);
         }
-        let call = || (loss.slopes)(&loss.parameters, &scores[..n * k], labels, &mut slopes[..n * k]);
-        if catch_unwind(AssertUnwindSafe(call)).is_err() {
-            // One row's doing: each by itself, and only that one contributes nothing.
-            for i in 0..n {
-                let part = i * k..(i + 1) * k;
-                let call = || (loss.slopes)(&loss.parameters, &scores[part.clone()], &labels[i..=i], &mut slopes[part.clone()]);
-                if catch_unwind(AssertUnwindSafe(call)).is_err() {
-                    slopes[part].fill(0.0);
-                }
-            }
-        }
-        for (s, y) in slopes[..n * k].chunks_mut(k).zip(labels) {
-            if !loss.knows(*y) {
-                s.fill(0.0);
-            }
-        }
-        slope_grid.quantise(&slopes[..n * k], k, &mut integers[..n * k]);
+        slope_grid.of_rows(loss, &scores[..n * k], labels, &mut slopes[..n * k], &mut integers[..n * k]);
         for o in 0..k {
             for i in 0..n {
                 column[i] = integers[i * k + o];

@@ -11,6 +11,8 @@ mod descent;
 mod elastic;
 mod exact;
 mod gradient;
+mod ladder;
+mod lazy_scores;
 mod loss;
 mod mechanism;
 mod minimise;
@@ -28,6 +30,10 @@ mod value;
 #[cfg(test)]
 mod descent_tests;
 #[cfg(test)]
+mod ladder_tests;
+#[cfg(test)]
+mod lazy_scores_tests;
+#[cfg(test)]
 mod run_tests;
 #[cfg(test)]
 mod support_tests;
@@ -40,6 +46,7 @@ pub use batch::Batch;
 pub use contribution::{Blockwise, Contribution, Draw, Learner, Sink, Units};
 pub use data::{Dataset, DatasetBuilder, RowShape, Unit};
 pub use descent::{Descent, Pace, Stability};
+pub use lazy_scores::CornerScores;
 pub use loss::{Loss, LossParameters};
 pub use mechanism::{Exponential, Gaussian, Laplace, Mechanism, Reach, Scale};
 pub use minimise::Problem;

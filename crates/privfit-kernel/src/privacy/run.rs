@@ -11,6 +11,7 @@ pub use support::{SparseModel, StabilityTest};
 use super::batch::Batch;
 use super::data::{Dataset, Unit};
 use super::descent::{Descent, shuffled};
+use super::lazy_scores::CornerScores;
 use super::loss::Loss;
 use super::mechanism::{Exponential, Gaussian, GridKind, Mechanism, Scale, rounding_l1, rounding_l2};
 use super::minimise::{Objective, Problem};
@@ -264,6 +265,33 @@ impl<'d> Run<'d> {
         count: usize,
     ) -> Result<Support> {
         self.pick(clocks, scores, &scores.values, mechanism, count, &[])
+    }
+
+    /// Opens the scores of the corners of a polytope along a path from `start`, for sparse rows and a loss of one output. They are
+    /// of all records; the mechanism must come from `Exponential::for_gradients`.
+    pub fn corner_scores(
+        &mut self,
+        on: &Batch<'d>,
+        mechanism: &Exponential,
+        loss: &Loss,
+        simplex: bool,
+        start: &[f64],
+    ) -> Result<CornerScores<'d>> {
+        self.same_process()?;
+        if on.run != self.id {
+            return Err(Error::Mismatch { what: "the batch belongs to another run" });
+        }
+        CornerScores::new(on, mechanism, loss, simplex, start)
+    }
+
+    /// Chooses a corner by the exponential mechanism: a coordinate, and whether the negative one.
+    pub fn choose_corner(&mut self, scores: &CornerScores<'d>) -> Result<(usize, bool)> {
+        self.same_process()?;
+        if scores.run != self.id {
+            return Err(Error::Mismatch { what: "the scores belong to another run" });
+        }
+        self.record.admit(&self.planned, scores.event(), 1)?;
+        Ok(scores.choose(&mut self.entropy.rng(Stream::Noise)?))
     }
 
     /// Votes of models that were trained on parts (mechanism: `Gaussian::for_votes`).

@@ -8,59 +8,88 @@
 use super::exact;
 use super::rng::{NoiseRng, Words};
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
-struct Clock {
-    /// score/scale - ln E, and its error.
-    key: f64,
-    error: f64,
-    words: Vec<u64>,
+/// Between these two lies score/scale - ln E, given the first 64 bits of U.
+#[derive(Clone, Copy)]
+struct Bounds {
+    low: f64,
+    high: f64,
+}
+
+impl Bounds {
+    fn new(word: u64, score: i64, scale: f64) -> Bounds {
+        // Near either end of the unit interval 64 bits say little.
+        if !(1 << 20..=u64::MAX - (1 << 20)).contains(&word) {
+            return Bounds { low: f64::NEG_INFINITY, high: f64::INFINITY };
+        }
+        let (u, e) = minus_log(word);
+        let level = score as f64 * scale;
+        let log = e.ln();
+        let relative = 0.5f64.powi(63) / (u * e);
+        let error = relative + 0.5f64.powi(44) * (1.0 + level.abs() + log.abs());
+        Bounds { low: level - log - error, high: level - log + error }
+    }
+}
+
+/// U and -ln U at the middle of what 64 bits leave open; without cancellation for U close to 1.
+pub(crate) fn minus_log(word: u64) -> (f64, f64) {
+    let u = (word as f64 + 0.5) * 0.5f64.powi(64);
+    if word > u64::MAX / 2 { (u, -(-((u64::MAX - word) as f64 + 0.5) * 0.5f64.powi(64)).ln_1p()) } else { (u, -u.ln()) }
 }
 
 /// The `count` first items of the race, in order.
 pub(crate) fn race(first: &[i64], scores: &[i64], bits: u32, count: usize, more: &mut NoiseRng) -> Vec<usize> {
     let scale = 0.5f64.powi(bits as i32);
-    let mut clocks: Vec<Clock> = first
-        .iter()
-        .zip(scores)
-        .map(|(word, score)| {
-            let word = *word as u64;
-            let u = (word as f64 + 0.5) * 0.5f64.powi(64);
-            // -ln u for u close to 1 without cancellation.
-            let e = if word > u64::MAX / 2 { -(-((u64::MAX - word) as f64 + 0.5) * 0.5f64.powi(64)).ln_1p() } else { -u.ln() };
-            let level = *score as f64 * scale;
-            let relative = 0.5f64.powi(63) / (u * e);
-            let error = relative + 0.5f64.powi(44) * (1.0 + level.abs() + e.ln().abs());
-            // Near either end of the unit interval 64 bits say little.
-            let vague = !(1 << 20..=u64::MAX - (1 << 20)).contains(&word);
-            Clock { key: level - e.ln(), error: if vague { f64::INFINITY } else { error }, words: vec![word] }
-        })
-        .collect();
-    let mut order: Vec<usize> = (0..clocks.len()).collect();
-    let count = count.min(order.len());
+    let bounds: Vec<Bounds> = first.iter().zip(scores).map(|(word, score)| Bounds::new(*word as u64, *score, scale)).collect();
+    let count = count.min(bounds.len());
+    let mut order = candidates(&bounds, count);
+    // Words beyond the first, of the few items that need them.
+    let mut further: HashMap<usize, Vec<u64>> = HashMap::new();
     let mut compare = |a: usize, b: usize| -> Ordering {
         if a == b {
             return Ordering::Equal;
         }
-        let (x, y) = (&clocks[a], &clocks[b]);
-        if (x.key - y.key).abs() > x.error + y.error {
-            // The larger key comes first.
-            return y.key.total_cmp(&x.key);
+        // The larger key comes first.
+        if bounds[a].low > bounds[b].high {
+            return Ordering::Less;
+        }
+        if bounds[b].low > bounds[a].high {
+            return Ordering::Greater;
         }
         let gap = i128::from(scores[a]) - i128::from(scores[b]);
+        let mut draw = |i: usize, new: bool| -> Vec<u64> {
+            let words = further.entry(i).or_insert_with(|| vec![first[i] as u64]);
+            if new {
+                words.push(more.word());
+            }
+            words.clone()
+        };
+        let (mut u, mut v) = (draw(a, false), draw(b, false));
         loop {
-            if let Some(first) = exact::race(&clocks[a].words, &clocks[b].words, gap >= 0, gap.unsigned_abs(), bits) {
+            if let Some(first) = exact::race(&u, &v, gap >= 0, gap.unsigned_abs(), bits) {
                 return if first { Ordering::Less } else { Ordering::Greater };
             }
-            clocks[a].words.push(more.word());
-            clocks[b].words.push(more.word());
+            (u, v) = (draw(a, true), draw(b, true));
         }
     };
-    if count < order.len() {
-        order.select_nth_unstable_by(count, |a, b| compare(*a, *b));
-        order.truncate(count);
-    }
     order.sort_by(|a, b| compare(*a, *b));
+    order.truncate(count);
     order
+}
+
+/// Items that may be among the first `count`: all but those that so many others are certain to beat.
+fn candidates(bounds: &[Bounds], count: usize) -> Vec<usize> {
+    if count == bounds.len() || count == 0 {
+        return (0..count).collect();
+    }
+    let least = if count == 1 {
+        bounds.iter().fold(f64::NEG_INFINITY, |best, b| best.max(b.low))
+    } else {
+        let mut low: Vec<f64> = bounds.iter().map(|b| b.low).collect();
+        *low.select_nth_unstable_by(count - 1, |a, b| b.total_cmp(a)).1
+    };
+    (0..bounds.len()).filter(|i| bounds[*i].high >= least).collect()
 }
 
 #[cfg(test)]
@@ -118,5 +147,25 @@ mod tests {
         assert!((wins as f64 - mean).abs() < 6.5 * spread, "{wins} {mean}");
         let gumbel_limit = -(-(f64::EPSILON / 2.0).ln_1p()).abs().ln() + 3.6;
         assert!(gumbel_limit < 60.0, "a double Gumbel could never reach that far: {gumbel_limit}");
+    }
+
+    /// The few that are sorted are the first of all that could be: the same words give the same order, however many are asked for.
+    #[test]
+    fn the_first_of_many_are_the_first_of_all() {
+        let mut rng = NoiseRng::from_key([23; 32]);
+        let scores: Vec<i64> = (0..3000).map(|_| rng.word() as i64 >> 22).collect();
+        for round in 0..20 {
+            let mut words = draw(&mut rng, 3000);
+            // Words that say little, in some rounds.
+            if round % 2 == 1 {
+                words[17] = -1;
+                words[18] = 5;
+            }
+            let all = race(&words, &scores, 40, 3000, &mut NoiseRng::from_key([24; 32]));
+            for count in [0usize, 1, 2, 7, 500, 2999] {
+                let few = race(&words, &scores, 40, count, &mut NoiseRng::from_key([24; 32]));
+                assert!(few.len() == count && (round % 2 == 1 || few == all[..count]), "{round} {count}");
+            }
+        }
     }
 }

@@ -22,6 +22,9 @@ pub fn choose(problem: &Problem) -> &'static str {
     let pure = problem.target.delta == 0.0;
     let smooth = problem.loss.name != "hinge";
     let grouped = problem.rows_per_unit > 1;
+    if problem.settings.0.contains_key("sparsity") {
+        return sparse(problem, smooth && !grouped && problem.rows_known);
+    }
     match problem.task {
         Task::Location if problem.loss.name == "mean" => "statistics",
         Task::Location => "noisy-gd",
@@ -33,11 +36,26 @@ pub fn choose(problem: &Problem) -> &'static str {
     }
 }
 
+/// With a declared number of columns that matter. Choosing k columns by scores costs sqrt(k) times the bound on a cell, noise on all
+/// columns costs the length of a row.
+fn sparse(problem: &Problem, minimisable: bool) -> &'static str {
+    let count = super::support::sparsity(problem).unwrap_or(1) as f64;
+    let cells = count.sqrt() * problem.largest_cell() < 1.0;
+    match problem.task {
+        _ if cells => "noisy-thresholding",
+        Task::Classes(2) if minimisable => "weighted-columns",
+        _ => "hard-thresholding",
+    }
+}
+
 /// Why, in a few words.
 pub fn reason(problem: &Problem) -> &'static str {
     match choose(problem) {
         "statistics" if problem.task == Task::Location => "a mean is one noisy sum",
         _ if problem.task == Task::Location => "a geometric median is found by gradients, each of length at most 1",
+        "noisy-thresholding" => "few columns matter, and the bound on a cell is small against a row",
+        "weighted-columns" => "few columns matter, and rows have few large cells, such as words",
+        "hard-thresholding" => "few columns matter, and rows have few large cells",
         "output" => "delta is 0, and it is the method with pure privacy",
         "statistics" => "a number is predicted from few features, whose second moments say most about it",
         "objective" => "one score and a smooth loss: the whole budget goes into one exact minimisation",

@@ -16,6 +16,7 @@
 //!
 //! *Reference.* Wang and Gu 2019 (DP-IGHT), with corrected constants; exact composition of Dong, Roth, Su 2019.
 
+use super::block_learner::usual_radius;
 use super::noisy_gd::calibrated_steps;
 use super::support::sparsity;
 use super::{Method, Plan, Problem, head_losses, show};
@@ -76,14 +77,18 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let clip = settings.within("clip", usual, 1e-6, 1e6)?.min(bound);
     losses.iter_mut().for_each(|l| l.lipschitz = clip);
     let steps = settings.within("steps", 3.0, 1.0, 1e5)?.round() as u64;
-    let rate = settings.within("rate", usual_rate(problem, &losses[0]), 1e-9, 1e9)?;
     let (mechanism, event) = calibrated_steps(problem, &losses, clip, None, steps, false)?;
+    let count = sparsity(problem)?;
+    // Noise that is kept is the largest of many; a step so short that it is no longer than a usual weight.
+    let largest = mechanism.standard_deviation() * (2.0 * (problem.features.max(2) as f64).ln() * steps as f64).sqrt();
+    let longest = usual_radius(problem) / (count as f64).sqrt() * problem.all_rows() / largest;
+    let rate = settings.within("rate", usual_rate(problem, &losses[0]).min(longest), 1e-9, 1e9)?;
     Ok(Box::new(HardThresholding {
         losses,
         mechanism,
         steps,
         rate,
-        count: sparsity(problem)?,
+        count,
         constant: problem.constant(),
         constraint: problem.constraint,
         rows: problem.all_rows(),

@@ -3,12 +3,13 @@
 use super::vector_noise::VectorNoise;
 use super::{Problem, show};
 use crate::error::{Error, Result};
+use crate::loss::Task;
 use crate::solve::ight::{Rows, Thresholding, ight};
 use privfit_kernel::account::{Event, calibrate};
 use privfit_kernel::privacy::{self, Loss, PublicRows, Run, norm_bound};
 use std::sync::Arc;
 
-/// Expected length of the weights, as in `output`.
+/// Expected length of the weights of a classifier, as in `output`; that of a predictor of numbers is about 1.
 const RADIUS: f64 = 10.0;
 /// Public rows are divided by their bound, which is then 1 up to rounding.
 const THROUGH: f64 = 1.0 + 1e-6;
@@ -31,9 +32,10 @@ impl Teacher {
         let longest = loss.lipschitz;
         let n = problem.rows.max(1) as f64;
         let released = answers.unwrap_or(dimension);
+        let radius = if problem.task == Task::Number { 1.0 } else { RADIUS };
         let ridge_of = |nm: f64| {
             let deviation = nm * longest;
-            problem.settings.get("ridge", (0.5 * n * deviation * deviation / (RADIUS * RADIUS)).cbrt().max(1e-3))
+            problem.settings.get("ridge", (0.5 * n * deviation * deviation / (radius * radius)).cbrt().max(1e-3))
         };
         if !(ridge_of(1.0) > 0.0 && ridge_of(1.0).is_finite()) {
             return Err(Error::misuse("ridge must be positive"));

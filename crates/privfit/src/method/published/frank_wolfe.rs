@@ -34,5 +34,18 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let mechanism = Exponential::for_gradients(lipschitz, 1.0, cap, scale / (cap * lipschitz))?;
     let event = mechanism.event().repeated(steps * losses.len() as u64);
     let features = problem.features;
-    Ok(Box::new(FrankWolfe { losses, mechanism, steps, corner, simplex, part: frank_wolfe_step, cap, event, features }))
+    let part = frank_wolfe_step;
+    Ok(Box::new(FrankWolfe {
+        losses,
+        mechanism,
+        steps,
+        corner,
+        simplex,
+        part,
+        cap,
+        event,
+        features,
+        keep: false,
+        kept: usize::MAX,
+    }))
 }

@@ -1,0 +1,8 @@
+//! Scores that are kept between steps cannot be read.
+use privfit_kernel::privacy::CornerScores;
+
+fn read(scores: &CornerScores<'_>) -> Vec<i16> {
+    scores.slopes.clone()
+}
+
+fn main() {}

@@ -55,7 +55,7 @@ impl Rows<'_> {
             }
             let norm = row.iter().map(|p| p.1 * p.1).sum::<f64>().sqrt().max(f64::MIN_POSITIVE);
             row.iter_mut().for_each(|p| p.1 /= norm);
-            let planted = |j: u32| if j % 100 != 0 { 0.0 } else { 1.0 - f64::from(j / 100 % 2) * 2.0 };
+            let planted = |j: u32| if j.is_multiple_of(100) { 1.0 - f64::from(j / 100 % 2) * 2.0 } else { 0.0 };
             let score: f64 = row.iter().map(|p| p.1 * planted(p.0)).sum();
             f(&row, if score + (rows.uniform() - 0.5) * 1e-3 > 0.0 { 1.0 } else { 0.0 });
         }

@@ -42,7 +42,7 @@ fn path(steps: u64, simplex: bool) -> Vec<(usize, f64, f64)> {
     let mut rng = NoiseRng::from_key([9; 32]);
     (1..=steps)
         .map(|t| {
-            let corner = if simplex || rng.next_word() % 2 == 0 { 12.0 } else { -12.0 };
+            let corner = if simplex || rng.next_word().is_multiple_of(2) { 12.0 } else { -12.0 };
             ((rng.uniform().powi(2) * D as f64) as usize, corner, 2.0 / (t as f64 + 2.0))
         })
         .collect()

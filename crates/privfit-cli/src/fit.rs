@@ -1,5 +1,6 @@
 //! `privfit fit`: train a model from a file.
 
+use crate::certificate::selected_line;
 use crate::{Failure, Format, print_line, quiet};
 use clap::Args;
 use privfit::account::{Adjacency, Event};
@@ -265,6 +266,7 @@ impl Fit {
                 "model": out.display().to_string(), "method": artifact.training.method, "adjacency": g.adjacency.name(),
                 "private": g.private, "epsilon": {"zero_out": g.zero_out, "replace_one": g.replace_one}, "delta": g.delta,
                 "simulated": g.simulated, "public": artifact.training.public,
+                "selected": artifact.selected().map(|s| s.len()),
             });
             print_line(&json.to_string());
             return Ok(());
@@ -280,6 +282,9 @@ impl Fit {
             print_line(&format!("guarantee  {}", guarantee_line(g.zero_out, g.replace_one, g.delta)));
         }
         print_line(&format!("public     {}", artifact.training.public.join("; ")));
+        if let Some(line) = selected_line(artifact) {
+            print_line(&format!("selected   {line}"));
+        }
         print_line(&format!("model      {}", out.display()));
         let next = match artifact.schema.task() {
             Task::Location => format!("privfit predict --model {} (prints the point)", out.display()),
@@ -290,7 +295,7 @@ impl Fit {
     }
 }
 
-fn guarantee_line(zero: Option<f64>, replace: Option<f64>, delta: f64) -> String {
+pub(crate) fn guarantee_line(zero: Option<f64>, replace: Option<f64>, delta: f64) -> String {
     // Rounded up: a printed epsilon must not be smaller than the true one.
     let up = |e: Option<f64>| e.map_or("infinite".into(), |e| format!("{:.4}", (e * 1e4).ceil() / 1e4));
     format!("epsilon {} under zero-out, {} under replace-one, at delta {delta:e}", up(zero), up(replace))

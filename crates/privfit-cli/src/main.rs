@@ -4,6 +4,7 @@ mod account;
 mod bench;
 mod bench_fit;
 mod bench_sparse;
+mod certificate;
 mod chart;
 mod fit;
 mod methods;
@@ -43,6 +44,8 @@ enum Verb {
     Predict(predict::Predict),
     /// Metrics of a released model on rows that count as public
     Evaluate(predict::Evaluate),
+    /// What a model file claims, and what was released
+    Certificate(certificate::Certificate),
     /// Every method and loss: needs, guarantee, source
     Methods(methods::Methods),
     /// Public facts of a data set: draft, check, validate
@@ -110,6 +113,7 @@ fn main() -> ExitCode {
         Verb::Fit(verb) => verb.run(),
         Verb::Predict(verb) => verb.run(),
         Verb::Evaluate(verb) => verb.run(),
+        Verb::Certificate(verb) => verb.run(),
         Verb::Methods(verb) => verb.run(),
         Verb::Schema(verb) => verb.run(),
         Verb::Account(verb) => verb.run().map_err(Failure::from),

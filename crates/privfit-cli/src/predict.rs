@@ -51,7 +51,7 @@ pub(crate) struct Evaluate {
     format: Format,
 }
 
-fn read_model(path: &Path) -> Result<Artifact, Failure> {
+pub(crate) fn read_model(path: &Path) -> Result<Artifact, Failure> {
     let bytes = std::fs::read(path)
         .map_err(|e| Failure::misuse(format!("cannot read the model {}: {e}; check the path", path.display())))?;
     let text =

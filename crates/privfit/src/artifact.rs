@@ -89,6 +89,18 @@ impl Artifact {
         Ok(Sha256::digest(text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect())
     }
 
+    /// The encoded features that the model has, where it does not have all of them. They were chosen privately; with the weights they
+    /// are released information.
+    pub fn selected(&self) -> Option<Vec<usize>> {
+        if self.schema.task() == Task::Location {
+            return None;
+        }
+        let d = self.schema.dimension();
+        let has = |i: &usize| self.model.weights.iter().any(|w| w.get(*i).is_some_and(|x| *x != 0.0));
+        let chosen: Vec<usize> = (0..d).filter(has).collect();
+        (chosen.len() < d).then_some(chosen)
+    }
+
     /// The file's text.
     pub fn to_json(&self) -> Result<String> {
         let file = File { sha256: self.digest()?, artifact: self.clone() };

@@ -12,6 +12,7 @@ use privfit::model::Prediction;
 use privfit::privacy::{Dataset, Entropy};
 use privfit::{Artifact, Schema, loss};
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 /// The last one has no target.
 const TASKS: [&str; 6] = [
@@ -69,6 +70,7 @@ fn dataset(schema: &Schema, lines: &[String], entropy: &Entropy) -> Dataset {
     load_from(&mut reader, schema, entropy).unwrap()
 }
 
+#[derive(Clone, Copy)]
 struct Case {
     method: &'static str,
     loss: &'static str,
@@ -110,8 +112,30 @@ impl Case {
     }
 }
 
+/// Methods with few weights; how good they are is another file's story (`sparse.rs`).
+const SPARSE: [&str; 7] = [
+    "noisy-thresholding",
+    "weighted-columns",
+    "hard-thresholding",
+    "two-stage",
+    "transfer-support",
+    "transfer-blocks",
+    "transfer-convex",
+];
+
+/// Plans of these compose several kinds of releases, which takes a second each: some of their losses and tasks are enough.
+fn passed_over(method: &str, loss: &str, task: &str) -> bool {
+    let slow = ["noisy-thresholding", "weighted-columns", "two-stage", "transfer-support"].contains(&method);
+    slow && (!["logistic", "squared"].contains(&loss) || task == TASKS[2] || task == TASKS[4])
+}
+
 /// Every combination that plans. What does not must say why, and those are counted below.
 fn cases() -> Vec<Case> {
+    static CASES: OnceLock<Vec<Case>> = OnceLock::new();
+    CASES.get_or_init(find_cases).clone()
+}
+
+fn find_cases() -> Vec<Case> {
     let mut out = Vec::new();
     for method in method::ALL {
         for loss in loss::ALL {
@@ -119,7 +143,7 @@ fn cases() -> Vec<Case> {
                 for task in TASKS {
                     for pure in [false, true] {
                         let case = Case { method: method.name, loss: loss.name, adjacency, task, pure };
-                        if case.prepare(300, 1.0).is_some() {
+                        if !passed_over(method.name, loss.name, task) && case.prepare(300, 1.0).is_some() {
                             out.push(case);
                         }
                     }
@@ -216,7 +240,20 @@ fn combinations_plan_or_say_why() {
     assert_eq!(count("noisy-projected-sgd"), 3 * (4 * 3 + numbers));
     assert_eq!(count("random-round-sgd"), 3 * (3 * 3 + numbers));
     assert_eq!(count("frank-wolfe"), 3 * (4 * 3 + numbers));
+    // One score for two classes or a number; thresholding has one for each class, hard thresholding softmax too. Of the slow ones,
+    // logistic and squared on some tasks only.
+    assert_eq!(count("hard-thresholding"), 3 * (4 * 3 + numbers));
+    assert_eq!(count("noisy-thresholding"), 3 * (2 + 1));
+    for method in ["two-stage", "transfer-support"] {
+        assert_eq!(count(method), 2 * (1 + 1), "{method}");
+    }
+    assert_eq!(count("weighted-columns"), 2);
+    assert_eq!(count("transfer-convex"), 2 * (2 * 2 + numbers));
+    assert_eq!(count("transfer-blocks"), 3 * (3 * 2 + numbers));
     for (method, loss, task, says) in [
+        ("two-stage", "softmax", 0, "use --method noisy-thresholding"),
+        ("weighted-columns", "squared", 3, "use --method noisy-thresholding"),
+        ("noisy-thresholding", "softmax", 0, "use --loss logistic"),
         ("objective", "geometric-median", 5, "use --method noisy-gd"),
         ("output", "geometric-median", 5, "use --method noisy-gd"),
         ("statistics", "geometric-median", 5, "use --method noisy-gd"),
@@ -241,6 +278,12 @@ fn combinations_plan_or_say_why() {
         for (loss, task) in loss::ALL.iter().flat_map(|l| TASKS.map(|t| (l, t))) {
             for (adjacency, pure) in Adjacency::ALL.into_iter().flat_map(|a| [(a, false), (a, true)]) {
                 let case = Case { method: method.name, loss: loss.name, adjacency, task, pure };
+                let planned = |c: &Case| {
+                    (c.method, c.loss, c.task, c.pure) == (method.name, loss.name, task, pure) && c.adjacency == adjacency
+                };
+                if cases.iter().any(planned) || passed_over(method.name, loss.name, task) {
+                    continue;
+                }
                 if let Err(error) = prepare(&case.job(300, 1.0), 300, false) {
                     let fix = error.to_string().rsplit(": ").next().unwrap_or_default().to_string();
                     assert!(fix.starts_with("use ") || fix.starts_with("give "), "{}: {error}", case.name());
@@ -269,7 +312,8 @@ fn plans_hold_and_runs_follow_them() {
         let data = dataset(&schema, &lines, &system);
         let (a, b) = (train(&prepared, &data, &system, 1), train(&prepared, &data, &system, 1));
         // A choice of corners may come out alike where one stands out; everything else has noise on every weight.
-        let fresh = case.method == "frank-wolfe" || flat(&a).iter().zip(flat(&b)).all(|(a, b)| *a != b);
+        let few = case.method == "frank-wolfe" || SPARSE.contains(&case.method);
+        let fresh = few || flat(&a).iter().zip(flat(&b)).all(|(a, b)| *a != b);
         assert!(fresh, "two fits share a weight: {}", case.name());
         assert!(!a.guarantee.simulated && a.guarantee.event == *prepared.plan.event());
         let bits = |threads| {
@@ -287,7 +331,7 @@ fn plans_hold_and_runs_follow_them() {
 #[test]
 fn much_budget_gives_the_optimum() {
     for case in cases() {
-        if case.adjacency != Adjacency::ZeroOut || case.pure {
+        if case.adjacency != Adjacency::ZeroOut || case.pure || SPARSE.contains(&case.method) {
             continue;
         }
         let lines = table(4000, case.task);

@@ -28,21 +28,44 @@ impl Target {
 ///
 /// `upper` is the answer: its event meets the target, by both readings of it. Below `lower` no parameter meets it.
 pub fn calibrate(target: Target, event_of: impl Fn(f64) -> Event, adjacency: Adjacency) -> Result<Bound> {
+    let (high, closed) = search(target, &event_of, adjacency, (1.0, 2.0), 1e-5)?;
+    Ok(Bound { lower: not_below(target, &event_of, adjacency, high, closed)?, upper: high })
+}
+
+/// The same, to four digits, beginning near a guess: for events that take long to account for.
+pub fn calibrate_near(target: Target, event_of: impl Fn(f64) -> Event, adjacency: Adjacency, guess: f64) -> Result<f64> {
+    if !(guess > 1e-9 && guess < 1e12) {
+        return Err(Error::domain("guess", guess, "give a number from 1e-9 to 1e12"));
+    }
+    Ok(search(target, &event_of, adjacency, (guess, 1.04), 1e-4)?.0)
+}
+
+/// A parameter that meets the target, and whether its event has a closed form. The first two ends are `start` and a power of `grow`
+/// times that; events without a closed form are met to so many digits.
+fn search(
+    target: Target,
+    event_of: &impl Fn(f64) -> Event,
+    adjacency: Adjacency,
+    (start, mut grow): (f64, f64),
+    digits: f64,
+) -> Result<(f64, bool)> {
     check_epsilon(target.epsilon)?;
     check_delta(target.delta, true)?;
     let excess = |x: f64| target.excess(&event_of(x), adjacency);
-    let (mut low, mut high) = (1.0, 1.0);
+    let (mut low, mut high) = (start, start);
     let mut at_high = excess(high)?;
     let mut at_low = at_high;
     while at_low <= 0.0 && low > 1e-9 {
         (high, at_high) = (low, at_low);
-        low *= 0.5;
+        low /= grow;
         at_low = excess(low)?;
+        grow = (grow * grow).min(2.0);
     }
     while at_high > 0.0 {
         (low, at_low) = (high, at_high);
-        high *= 2.0;
+        high *= grow;
         at_high = excess(high)?;
+        grow = (grow * grow).min(2.0);
         if high > 1e12 {
             return Err(Error::domain(
                 "target",
@@ -54,7 +77,7 @@ pub fn calibrate(target: Target, event_of: impl Fn(f64) -> Event, adjacency: Adj
     // False position in the logarithm, an end that stays twice counting half. Bounds with a gap of their own need no more digits
     // than that.
     let closed = target.delta == 0.0 || delta(&event_of(high), adjacency, target.epsilon)?.accountant == "gaussian";
-    let tolerance = if closed { 1e-9 } else { 1e-5 };
+    let tolerance = if closed { 1e-9 } else { digits };
     let mut side = 0;
     for _ in 0..100 {
         if high - low <= tolerance * high {
@@ -80,7 +103,7 @@ pub fn calibrate(target: Target, event_of: impl Fn(f64) -> Event, adjacency: Adj
     // A certificate states epsilon at delta, so that reading must hold as well.
     for i in 0..60 {
         if epsilon(&event_of(high), adjacency, target.delta)?.bound.upper <= target.epsilon {
-            return Ok(Bound { lower: not_below(target, &event_of, adjacency, high, closed)?, upper: high });
+            return Ok((high, closed));
         }
         high *= 1.0 + 1e-5 * f64::from(1 << (i / 4).min(8));
     }

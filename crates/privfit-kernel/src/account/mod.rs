@@ -23,7 +23,7 @@ mod zcdp;
 mod tests;
 
 pub use adjacency::Adjacency;
-pub use calibrate::{Target, calibrate};
+pub use calibrate::{Target, calibrate, calibrate_near};
 pub use event::{Event, Objective, Stopping};
 pub use gdp::GaussianAccountant;
 pub use objective::ObjectiveAccountant;

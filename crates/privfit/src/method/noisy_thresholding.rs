@@ -26,7 +26,7 @@ use super::support::{alike, fit, sparsity};
 use super::{Method, Plan, Problem, head_losses, show};
 use crate::error::{Error, Result};
 use crate::loss::Task;
-use privfit_kernel::account::{Event, calibrate};
+use privfit_kernel::account::{Event, calibrate_near};
 use privfit_kernel::privacy::{Exponential, Fit, Gaussian, Loss, Mechanism, Run};
 
 /// Row of the list.
@@ -131,8 +131,10 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         if heads == 1 { head } else { head.repeated(heads) }
     };
     let failed = Event::NotPrivate { why: "no such plan".into() };
+    // Multipliers are made for a sum that is one Gaussian with the whole budget, nearly.
+    let guess = problem.single_noise()?;
     let multiplier =
-        calibrate(problem.target, |nm| rounds_of(nm).map_or(failed.clone(), |r| event_of(&r)), problem.adjacency)?.upper;
+        calibrate_near(problem.target, |nm| rounds_of(nm).map_or(failed.clone(), |r| event_of(&r)), problem.adjacency, guess)?;
     let rounds = rounds_of(multiplier)?;
     let event = event_of(&rounds);
     Ok(Box::new(NoisyThresholding {

@@ -3,7 +3,7 @@
 use super::{Column, Plan, Problem};
 use crate::error::{Error, Result};
 use crate::loss::Task;
-use privfit_kernel::account::{Event, calibrate, epsilon};
+use privfit_kernel::account::{Event, calibrate_near, epsilon};
 use privfit_kernel::privacy::{Exponential, Fit, Loss, Run, StabilityTest};
 
 /// Weights that are wanted, the constant not counted: declared, or a few.
@@ -56,17 +56,20 @@ pub(super) fn fit(problem: &Problem, columns: usize) -> Fit {
     }
 }
 
-/// Noise for the rest of the budget: the composition with `then` meets the target.
+/// Noise for the rest of the budget: the composition with `then` meets the target. `part` of the budget goes to so many releases of one
+/// noise multiplier; that is where the search begins.
 pub(super) fn calibrated_with<M>(
     problem: &Problem,
+    (part, releases): (f64, f64),
     mechanism: impl Fn(f64) -> Result<M>,
     event: impl Fn(&M) -> Event,
     then: &Event,
 ) -> Result<(M, Event)> {
     let failed = Event::NotPrivate { why: "no such plan".into() };
     let whole = |m: &M| Event::Compose(vec![event(m), then.clone()]);
+    let guess = problem.single_noise()? * (releases / part).sqrt();
     let multiplier =
-        calibrate(problem.target, |nm| mechanism(nm).map_or(failed.clone(), |m| whole(&m)), problem.adjacency)?.upper;
+        calibrate_near(problem.target, |nm| mechanism(nm).map_or(failed.clone(), |m| whole(&m)), problem.adjacency, guess)?;
     let mechanism = mechanism(multiplier)?;
     let event = whole(&mechanism);
     Ok((mechanism, event))

@@ -80,8 +80,13 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let inner = narrowed(&share(&rest, 1.0 - part)?, columns);
     let teacher = Teacher::new(&inner, loss.clone(), answers.count())?;
     let choice = |m: &Exponential| Screening::event(m, count, stable);
-    let (mechanism, event) =
-        calibrated_with(problem, |nm| Ok(Exponential::for_gradients(loss.lipschitz, 1.0, cap, nm)?), choice, &teacher.event())?;
+    let (mechanism, event) = calibrated_with(
+        problem,
+        (part, count as f64),
+        |nm| Ok(Exponential::for_gradients(loss.lipschitz, 1.0, cap, nm)?),
+        choice,
+        &teacher.event(),
+    )?;
     let constant = problem.constant();
     let screening = Screening { mechanism, count, features: problem.features, constant, stable };
     let fit = fit(problem, columns);

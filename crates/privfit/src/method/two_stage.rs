@@ -60,7 +60,8 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let columns = count + usize::from(problem.constant().is_some());
     let inner = (objective::METHOD.plan)(&narrowed(&share(problem, 1.0 - part)?, columns))?;
     let votes = |m: &Exponential| m.event().repeated(count as u64);
-    let (mechanism, event) = calibrated_with(problem, |nm| Ok(Exponential::for_votes(nm)?), votes, inner.event())?;
+    let (mechanism, event) =
+        calibrated_with(problem, (part, count as f64), |nm| Ok(Exponential::for_votes(nm)?), votes, inner.event())?;
     let second = OnColumns { inner, fit: fit(problem, columns), features: problem.features };
     let learner = learner(problem, count, 1e-3)?;
     Ok(Box::new(TwoStage { learner, mechanism, parts, count, constant: problem.constant(), second, event }))

@@ -77,7 +77,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         Ok((Gaussian::new(1.0, nm, problem.rows)?, Gaussian::for_gradients(loss.lipschitz, nm)?))
     };
     let event = |m: &(Gaussian, Gaussian)| Event::Compose(vec![m.0.event(problem.features), m.1.event(kept + 1)]);
-    let ((sums, step), event) = calibrated_with(problem, mechanisms, event, inner.event())?;
+    let ((sums, step), event) = calibrated_with(problem, (part, 2.0), mechanisms, event, inner.event())?;
     let constant = problem.constant();
     Ok(Box::new(WeightedColumns { loss, sums, step, kept, constant, features: problem.features, inner, event }))
 }

@@ -1,15 +1,19 @@
 //! `privfit bench sparse`: Frank-Wolfe on generated sparse rows, with scores kept from step to step against scores summed anew and
-//! a race of all corners, in one run.
+//! a race of all corners, in one run; and how noisy thresholding grows with the number of features.
 
 use super::bench::processor_time;
 use crate::{Failure, print_line};
-use privfit::KernelError;
 use privfit::account::{Adjacency, Event, Target, calibrate};
+use privfit::constraint::Constraint;
 use privfit::engine::Threads;
+use privfit::fit::{Job, prepare};
+use privfit::method::Settings;
 use privfit::privacy::{Dataset, DatasetBuilder, Entropy, Exponential, Loss, RowShape, Run};
+use privfit::{KernelError, Schema};
 use serde_json::json;
 
 /// Options of the verb.
+#[derive(Clone, Copy)]
 pub(crate) struct Options {
     pub(crate) rows: usize,
     pub(crate) features: usize,
@@ -128,6 +132,43 @@ impl Task<'_> {
     }
 }
 
+/// Processor time of noisy thresholding for ten columns, on the same number of cells whatever the number of features is. The plan is
+/// made before, from public facts.
+fn thresholding(options: &Options, features: usize) -> Result<f64, KernelError> {
+    let wide = Options { features, ..*options };
+    let schema = format!(
+        "[dataset]\nname = \"generated\"\n[target]\nclasses = [\"0\", \"1\"]\n[features]\nkind = \"sparse\"\ndimension = {features}\n\
+         row_norm = 1.0\nintercept = false\n"
+    );
+    let failed = |e: privfit::Error| KernelError::Unplanned { what: e.to_string() };
+    let job = Job {
+        schema: Schema::parse(&schema).map_err(failed)?,
+        rows: None,
+        epsilon: options.epsilon,
+        delta: Some(1.0 / (options.rows as f64 * options.rows as f64)),
+        adjacency: Adjacency::ZeroOut,
+        loss: None,
+        method: "noisy-thresholding".into(),
+        settings: Settings([("sparsity".to_string(), 10.0)].into()),
+        constraint: Constraint::None,
+        allow_large_delta: false,
+        compare: false,
+        auxiliary: None,
+    };
+    let prepared = prepare(&job, options.rows as u64, true).map_err(failed)?;
+    let entropy = Entropy::system()?;
+    let shape = RowShape { dimension: features, row_norm: 1.0, sparse: true, rows_per_unit: None };
+    let mut builder = DatasetBuilder::new(&entropy, shape)?;
+    Rows::each(&wide, |row, label| builder.sparse_row(row, label));
+    let data = builder.build();
+    let engine = Threads::new(1);
+    let start = processor_time();
+    let mut run = Run::begin(&data, &engine, &entropy, prepared.plan.event())?;
+    let weights = prepared.plan.run(&mut run, &|| {}).map_err(failed)?;
+    run.close(weights)?;
+    Ok(processor_time() - start)
+}
+
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let Options { rows, features, non_zeros, steps, .. } = *options;
     if rows == 0 || non_zeros == 0 || steps == 0 || features < 4 * non_zeros || features >= u32::MAX as usize {
@@ -157,7 +198,13 @@ fn measure(options: &Options) -> Result<(), KernelError> {
     let compared = options.compare.clamp(1, steps);
     let (other, seconds) = task.anew(compared)?;
     let anew = seconds * steps as f64 / compared as f64;
+    let growth = [features / 100, features / 10, features]
+        .into_iter()
+        .filter(|d| *d >= 4 * non_zeros)
+        .map(|d| Ok(json!({"features": d, "cpu_s": thresholding(options, d)?})))
+        .collect::<Result<Vec<_>, KernelError>>()?;
     let out = json!({
+        "noisy_thresholding": growth,
         "rows": rows, "features": features, "non_zeros": non_zeros, "columns": if options.zipf { "zipf" } else { "uniform" },
         "steps": steps, "epsilon": options.epsilon, "kept_scores_cpu_s": kept, "kept_scores_peak_mb": memory,
         "new_scores_cpu_s": anew, "new_scores_steps_timed": compared, "new_scores_scaled": compared < steps,

@@ -271,6 +271,7 @@ fn attack_on_the_support() {
         ("transfer-blocks", &[("rows", 50.0)]),
         ("transfer-convex", &[]),
         ("transfer-convex", &[("rows", 50.0)]),
+        ("frank-wolfe", &[("steps", 3.0)]),
     ] {
         let right = right_guesses(method, set);
         println!("{method} {set:?}: {right} of 2000");

@@ -305,10 +305,17 @@ fn methods_are_listed() {
         "random-round-sgd",
         "frank-wolfe",
         "statistics",
+        "noisy-thresholding",
+        "weighted-columns",
+        "hard-thresholding",
+        "two-stage",
+        "transfer-support",
+        "transfer-blocks",
+        "transfer-convex",
     ];
     assert_eq!(names[..ours.len()], ours);
     let rest = &json["methods"].as_array().unwrap()[ours.len()..];
-    assert_eq!(rest.len(), 10);
+    assert_eq!(rest.len(), 12);
     assert!(rest.iter().all(|m| m["status"].as_str().unwrap().starts_with("published form")));
     assert!(text(&privfit(&["methods"], b"").stdout).contains("AMP"));
 }
@@ -473,4 +480,43 @@ fn quantiles_counts_and_points() {
     let check = text(&privfit(&["methods", "--format", "json"], b"").stdout);
     assert!(check.contains("\"geometric-median\"") && check.contains("\"range\":[0.01,0.99]"), "{check}");
     std::fs::remove_dir_all(dir).unwrap();
+}
+
+/// Few columns: chosen, named, listed in the certificate; a student on public rows; a declared sparsity is enough for `auto`.
+#[test]
+fn few_columns_are_chosen_and_named() {
+    let dir = scratch("columns");
+    let path = |name: &str| dir.join(name).to_str().unwrap().to_string();
+    let (schema, file, public, model) = (path("s.toml"), path("d.libsvm"), path("p.libsvm"), path("m.json"));
+    let row = |i: u32| {
+        let cells: Vec<String> =
+            (0..30).map(|j| format!("{}:{:.2}", j + 1, f64::from((i * 7 + j * 13 + i * j) % 41) / 20.0 - 1.0)).collect();
+        let class = u32::from((i * 7 + 4 * 13 + i * 4) % 41 > 20);
+        format!("{class} {}\n", cells.join(" "))
+    };
+    std::fs::write(&file, (0..3000).map(row).collect::<String>()).unwrap();
+    std::fs::write(&public, (5000..5100).map(row).collect::<String>()).unwrap();
+    let facts =
+        "[dataset]\nname = \"t\"\n[target]\nclasses = [\"0\", \"1\"]\n[features]\nkind = \"sparse\"\ndimension = 30\nbound = 1\n";
+    std::fs::write(&schema, facts).unwrap();
+    let fit = |extra: &[&str]| {
+        let usual = ["fit", "--data", &file, "--schema", &schema, "--epsilon", "4", "--delta", "1e-7", "--out", &model];
+        let done = privfit(&[&usual[..], extra].concat(), b"");
+        assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+        (text(&done.stdout), text(&done.stderr))
+    };
+    let (out, err) = fit(&["--set", "sparsity=1"]);
+    assert!(err.contains("noisy-thresholding") && err.contains("few columns matter"), "{err}");
+    assert!(out.contains("selected   2 of 31 columns, released information: x4, intercept"), "{out}");
+    let shown = privfit(&["certificate", "show", &model], b"");
+    let page = text(&shown.stdout);
+    assert!(page.contains("released   2 of 31 columns, released information: x4, intercept"), "{page}");
+    assert!(page.contains("guarantee  epsilon") && page.contains("columns chosen: 1"), "{page}");
+    let json = privfit(&["certificate", "show", &model, "--format", "json"], b"");
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["selected"], serde_json::json!(["x4", "intercept"]));
+    let (out, err) = fit(&["--method", "KT-PS", "--set", "sparsity=1", "--auxiliary", &public]);
+    assert!(err.contains("answers for 100 public rows") && out.contains("x4"), "{out} {err}");
+    let missing = privfit(&["certificate", "show", &path("none.json")], b"");
+    assert_eq!(missing.status.code(), Some(2));
 }

@@ -74,11 +74,13 @@ pub(super) fn grid(candidate: &Candidate, case: &Case, rate: f64, cell: f64, rad
         return usual;
     }
     let mut out = Vec::new();
+    // Short numbers in the record.
+    let short = |x: f64| format!("{x:.1e}").parse().unwrap_or(x);
     match candidate.name {
         "hard-thresholding" => {
             for steps in [1.0, 3.0, 8.0] {
                 for factor in [0.2, 0.5, 1.0, 2.0] {
-                    out.push(Point { settings: vec![("steps", steps), ("rate", factor * rate)], corner: None });
+                    out.push(Point { settings: vec![("steps", steps), ("rate", short(factor * rate))], corner: None });
                 }
             }
         }
@@ -86,7 +88,7 @@ pub(super) fn grid(candidate: &Candidate, case: &Case, rate: f64, cell: f64, rad
             let steps: &[f64] = if case.large { &[10.0, 40.0] } else { &[10.0, 20.0, 40.0, 80.0] };
             for steps in steps {
                 for radius in radii {
-                    out.push(Point { settings: vec![("steps", *steps)], corner: Some(*radius) });
+                    out.push(Point { settings: vec![("steps", *steps)], corner: Some(short(*radius)) });
                 }
             }
         }
@@ -96,7 +98,7 @@ pub(super) fn grid(candidate: &Candidate, case: &Case, rate: f64, cell: f64, rad
                 (Part::Figure, false) => &[0.2, 1.0],
                 _ => &[0.05, 0.2, 1.0],
             };
-            out.extend(ridges.iter().map(|r| Point { settings: vec![("ridge", r * cell * cell)], corner: None }));
+            out.extend(ridges.iter().map(|r| Point { settings: vec![("ridge", short(r * cell * cell))], corner: None }));
         }
         _ => return usual,
     }

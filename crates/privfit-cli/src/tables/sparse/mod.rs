@@ -28,7 +28,9 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let made = std::fs::create_dir_all(options.out.join("plots"));
     made.map_err(|e| Failure::misuse(format!("cannot make {}: {e}; give another --out", options.out.display())))?;
     let records = Records::open(&options.out.join("cells.csv"));
-    let cases: Vec<Case> = cases::all(options.quick).into_iter().filter(|c| options.wants(&c.name)).collect();
+    let mut cases: Vec<Case> = cases::all(options.quick).into_iter().filter(|c| options.wants(&c.name)).collect();
+    // What takes long comes last, so that a run that is stopped has most of the tables.
+    cases.sort_by_key(|c| c.large);
     let total: usize = cases.iter().map(|c| missing(c, &records).len()).sum();
     let bar = Bar::new(total as u64, true, "cells");
     for case in &cases {

@@ -17,7 +17,7 @@ many seeds, at which settings and in which time is in the file. Methods are told
 Lower is better everywhere.
 
 The published methods were tuned by cross-validation that nobody paid for. Here Frank-Wolfe (steps and radius), corrected DP-IGHT (steps \
-and rate) and DPSL-KT (ridge) are shown at the best point of a grid *on the truth or the test rows*: an oracle that nobody has, in their favour. All of \
+and rate) and, on texts, DPSL-KT (ridge) are shown at the best point of a grid *on the truth or the test rows*: an oracle that nobody has, in their favour. All of \
 ours, and two stage, have their default settings, which follow from public facts. DP-IGHT has its lost factor of 2 and clipped \
 gradients; two stage splits one budget; Frank-Wolfe has exact selection. DPSL-KT is run with its printed noise and is NOT private: one \
 record can move its teacher by a constant, whatever the number of rows, so that its numbers are nobody's to beat.

@@ -22,8 +22,9 @@ ours, and two stage, have their default settings, which follow from public facts
 gradients; two stage splits one budget; Frank-Wolfe has exact selection. DPSL-KT is run with its printed noise and is NOT private: one \
 record can move its teacher by a constant, whatever the number of rows, so that its numbers are nobody's to beat.
 
-Fewer seeds where fits take long: 2 for 5,000 features, 1 for DPSL-KT there and 2 elsewhere in the figures, 3 for generated texts. There \
-the grid of Frank-Wolfe has steps 10 and 40 only.
+Fewer seeds where fits take long: 2 and three epsilons for 5,000 features, where \
+DPSL-KT is left out, 2 for DPSL-KT in the other figures, 3 for generated texts. Frank-Wolfe is tried with 10 and 40 steps only on \
+these larger sets, with 10, 20, 40 and 80 elsewhere.
 
 Not here: E2006-TFIDF and the full RCV1 cannot be had, and the figures were published as images, so that there are no numbers to put beside \
 ours. For E2006 stand generated texts of the same size: rows of length 1 with about 100 of 50,000 words (25,000 for table 3.2) by a law of \

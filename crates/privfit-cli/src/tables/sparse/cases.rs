@@ -48,6 +48,9 @@ pub(super) struct Case {
     /// Fits take long.
     pub(super) large: bool,
     pub(super) quick: bool,
+    /// Sizes that rules of publications ask for; of designs only.
+    pub(super) rows: f64,
+    pub(super) features: f64,
     seeds: usize,
     source: Source,
 }
@@ -100,6 +103,8 @@ pub(super) fn all(quick: bool) -> Vec<Case> {
             third: chapter == 3 && d < 5000,
             large: n * d > 2_000_000,
             quick,
+            rows: rows as f64,
+            features: features as f64,
             seeds,
             source: Source::Design(design(rows, features, s, classes)),
         });
@@ -130,6 +135,8 @@ pub(super) fn all(quick: bool) -> Vec<Case> {
             third,
             large: true,
             quick,
+            rows: sizes[0] as f64,
+            features: words as f64,
             seeds: 3,
             source: Source::Texts(law, sizes, if third { 1.0 } else { 0.5 }),
         });
@@ -156,6 +163,8 @@ pub(super) fn all(quick: bool) -> Vec<Case> {
                 third: part == Part::Table("3.3"),
                 large: false,
                 quick,
+                rows: 0.0,
+                features: 0.0,
                 seeds,
                 source: Source::Real(*load),
             });

@@ -26,7 +26,7 @@ struct Outcome {
 /// The cell as a line of the record; a method that refuses leaves the reason there.
 pub(super) fn compute(case: &Case, data: &Data, candidate: &Candidate, epsilon: f64) -> Record {
     let (rate, largest) = usual(case, data, candidate, epsilon);
-    let points = grid(candidate, case, rate, largest, &data.radii);
+    let points = grid(candidate, case, epsilon, rate, largest, &data.radii);
     let (mut best, mut reason): (Option<Outcome>, String) = (None, String::new());
     for point in points {
         match at(case, data, candidate, epsilon, &point) {

@@ -217,7 +217,7 @@ fn conclusions(cases: &[Case], records: &Records) -> (String, String) {
     }
     let text = format!(
         "## What it shows\n\nFor each epsilon the best of Frank-Wolfe, two stage and corrected DP-IGHT, at its best point on the truth, \
-         against the best of our four with default settings; *equal* is within one standard error of the difference. The fifth column \
+         against the best of our four with default settings, chosen on the truth too; *equal* is within one standard error of the difference. The fifth column \
          counts the epsilons at which `noisy-thresholding` alone has less error than the best of theirs. In all: {summary}. \
          DPSL-KT, which is not private, has less error than every private method in {beyond} cells.\n\n| data | better | equal | \
          below | noisy-thresholding alone | epsilon: theirs to ours |\n|---|---|---|---|---|---|\n{lines}\n"
@@ -249,7 +249,10 @@ fn plot(options: &Options, case: &Case, records: &Records) -> Result<String, Fai
             .map(|(e, r)| (e, k * r.mean.min(ceiling), if r.mean < ceiling { k * r.error } else { 0.0 }))
             .collect(),
     };
-    let series: Vec<Series> = methods::of(case).filter(|c| c.kind != Kind::Baseline).map(line).collect();
+    // What is not in every plot comes last, so that the others keep their colours.
+    let (last, first): (Vec<_>, Vec<_>) =
+        methods::of(case).filter(|c| c.kind != Kind::Baseline).partition(|c| c.kind == Kind::NotPrivate);
+    let series: Vec<Series> = first.into_iter().chain(last).map(line).collect();
     // One epsilon makes no curve.
     if case.epsilons.len() < 2 || series.iter().all(|s| s.points.is_empty()) {
         return Ok(String::new());

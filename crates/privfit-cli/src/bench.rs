@@ -51,11 +51,9 @@ enum What {
         repeats: usize,
     },
     /// Published tables: every published method with what it truly guarantees, next to ours; resumable
-    #[command(
-        after_help = "Examples:\n  privfit bench tables convex --shared ../shared --out bench/convex\n  privfit bench tables sparse --shared \
-../shared --out bench/sparse\n\nFinished cells are kept in the output \
-directory; a run that was stopped goes on where it was."
-    )]
+    #[command(after_help = "Examples:\n  privfit bench tables convex --shared ../shared --out bench/convex\n  \
+privfit bench tables sparse --shared ../shared --out bench/sparse\n\n\
+Finished cells are kept in the output directory; a run that was stopped goes on where it was.")]
     Tables {
         /// Which tables: convex, sparse
         which: String,

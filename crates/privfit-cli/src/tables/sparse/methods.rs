@@ -66,8 +66,8 @@ pub(super) fn takes_sparsity(name: &str) -> bool {
     name == "auto" || find(name).is_some_and(|m| m.settings.iter().any(|s| s.0 == "sparsity"))
 }
 
-/// Points at which a method is run, of which the best counts. `rate` is the usual one, `cell` the largest size of a cell, `radii` are
-/// near that of the truth.
+/// Points at which a method is run, of which the best counts. `rate` is the usual one, `cell` the largest size of a cell, `radii`
+/// are near that of the truth.
 pub(super) fn grid(candidate: &Candidate, case: &Case, epsilon: f64, rate: f64, cell: f64, radii: &[f64]) -> Vec<Point> {
     let usual = vec![Point::default()];
     if case.part == Part::Defaults || case.quick {
@@ -93,7 +93,8 @@ pub(super) fn grid(candidate: &Candidate, case: &Case, epsilon: f64, rate: f64, 
             }
         }
         "published-knowledge-transfer" => {
-            // In figures by the rule of its theorem, with a constant that does well: bounds on singular values of generated rows take long.
+            // In figures by the rule of its theorem, with a constant that does well, because bounds on singular values of
+            // generated rows take long.
             let law = (case.sparsity as f64 * case.features.ln() * (1.0 / case.delta).ln()).sqrt();
             let rule = 3.0 * (law / (case.rows * epsilon)).sqrt();
             let ridges: &[f64] = if case.part == Part::Figure { &[rule] } else { &[0.05, 0.2, 1.0] };

@@ -12,28 +12,29 @@ const COMMAND: &str = "privfit bench tables sparse --shared ../shared --out benc
 
 const HOW: &str = "\
 How to read it. Replace-one and the delta of the publication, unless a table says otherwise. *Published* is the number of the \
-publication, with the standard deviation of its ten runs. Everything else was run here: the mean over seeds with one standard error; how \
-many seeds, at which settings and in which time is in the file. Methods are told the number of weights that are not zero, as published. \
-Numbers to be predicted are cut at two standard deviations, for the baseline too, whose weights this shrinks by a few per cent: more rows do \
-not help it there. \
-Lower is better everywhere.
+publication, with the standard deviation of its ten runs. Everything else was run here: the mean over seeds with one standard \
+error; how many seeds, at which settings and in which time is in the file. Methods are told the number of weights that are not \
+zero, as published. Numbers to be predicted are cut at two standard deviations, for the baseline too, whose weights this \
+shrinks by a few per cent: more rows do not help it there. Lower is better everywhere.
 
-The published methods were tuned by cross-validation that nobody paid for. Here Frank-Wolfe (steps and radius), corrected DP-IGHT (steps \
-and rate) and, on texts, DPSL-KT (ridge; in figures 3 times the rule of its theorem) are shown at the best point of a grid *on the truth or the test rows*: an oracle that nobody has, in their favour. All of \
-ours, and two stage, have their default settings, which follow from public facts. DP-IGHT has its lost factor of 2 and clipped \
-gradients; two stage splits one budget; Frank-Wolfe has exact selection. DPSL-KT is run with its printed noise and is NOT private: one \
-record can move its teacher by a constant, whatever the number of rows, so that its numbers are nobody's to beat.
+The published methods were tuned by cross-validation that nobody paid for. Here Frank-Wolfe (steps and radius), corrected \
+DP-IGHT (steps and rate) and, on texts, DPSL-KT (ridge; in figures 3 times the rule of its theorem) are shown at the best \
+point of a grid *on the truth or the test rows*: an oracle that nobody has, in their favour. All of ours, and two stage, have \
+their default settings, which follow from public facts. DP-IGHT has its lost factor of 2 and clipped gradients; two stage \
+splits one budget; Frank-Wolfe has exact selection. DPSL-KT is run with its printed noise and is NOT private: one record can \
+move its teacher by a constant, whatever the number of rows, so that its numbers are nobody's to beat.
 
-Fewer seeds where fits take long: 2 and three epsilons for 5,000 features, where \
-DPSL-KT is left out, 2 for DPSL-KT in the other figures, 3 for generated texts. Frank-Wolfe is tried with 10 and 40 steps only on \
-these larger sets, with 10, 20, 40 and 80 elsewhere.
+Fewer seeds where fits take long: 2 and three epsilons for 5,000 features, where DPSL-KT is left out, 1 or 2 for DPSL-KT in the \
+other figures, 3 for generated texts. Frank-Wolfe is tried with 10 and 40 steps only on these larger sets, with 10, 20, 40 and \
+80 elsewhere.
 
-Not here: E2006-TFIDF and the full RCV1 cannot be had, and the figures were published as images, so that there are no numbers to put beside \
-ours. For E2006 stand generated texts of the same size: rows of length 1 with about 100 of 50,000 words (25,000 for table 3.2) by a law of \
-Zipf, numbers that depend on 100 of the 1,000 most common words, with variance 3, of which words explain 2.2; always saying 0 has \
-half of a squared error of 1.5, a whole one of 3. For table 3.2 only 1,000 of the 8,043 public rows are used, because they are held as full rows. \
-For RCV1 stand a sample of 1,000 of its documents, PCMAC, RELATHE and Madelon: published numbers beside a stand-in are of another, much larger set \
-and not comparable. In table 3.3 every second row for training is public, and all methods train on the others.
+Not here: E2006-TFIDF and the full RCV1 cannot be had, and the figures were published as images, so that there are no numbers \
+to put beside ours. For E2006 stand generated texts of the same size: rows of length 1 with about 100 of 50,000 words (25,000 \
+for table 3.2) by a law of Zipf, numbers that depend on 100 of the 1,000 most common words, with variance 3, of which words \
+explain 2.2; always saying 0 has half of a squared error of 1.5, a whole one of 3. For table 3.2 only 1,000 of the 8,043 \
+public rows are used, because they are held as full rows. For RCV1 stand a sample of 1,000 of its documents, PCMAC, RELATHE \
+and Madelon: published numbers beside a stand-in are of another, much larger set and not comparable. In table 3.3 every second \
+row for training is public, and all methods train on the others.
 
 ";
 
@@ -91,8 +92,8 @@ const SECTIONS: [(&str, &str, Part); 6] = [
     ),
     (
         "Default settings",
-        "What a user gets who declares the number of columns and nothing else: no grid for anybody. Zero-out, delta 1e-5; part of the \
-         test rows with the wrong class, in per cent.",
+        "What a user gets who declares the number of columns and nothing else: no grid for anybody. Zero-out, delta 1e-5; part \
+         of the test rows with the wrong class, in per cent.",
         Part::Defaults,
     ),
 ];
@@ -209,18 +210,19 @@ fn conclusions(cases: &[Case], records: &Records) -> (String, String) {
     }
     let [better, equal, below] = totals;
     let summary = format!(
-        "ours with default settings against the best published private method at its best point: better in {better} cells, equal in \
-         {equal}, below in {below}"
+        "ours with default settings against the best published private method at its best point: better in {better} cells, equal \
+         in {equal}, below in {below}"
     );
     if lines.is_empty() {
         return (String::new(), summary);
     }
     let text = format!(
-        "## What it shows\n\nFor each epsilon the best of Frank-Wolfe, two stage and corrected DP-IGHT, at its best point on the truth, \
-         against the best of our four with default settings, chosen on the truth too; *equal* is within one standard error of the difference. The fifth column \
-         counts the epsilons at which `noisy-thresholding` alone has less error than the best of theirs. In all: {summary}. \
-         DPSL-KT, which is not private, has less error than every private method in {beyond} cells.\n\n| data | better | equal | \
-         below | noisy-thresholding alone | epsilon: theirs to ours |\n|---|---|---|---|---|---|\n{lines}\n"
+        "## What it shows\n\nFor each epsilon the best of Frank-Wolfe, two stage and corrected DP-IGHT, at its best point on \
+         the truth, against the best of our four with default settings, chosen on the truth too; *equal* is within one standard \
+         error of the difference. The fifth column counts the epsilons at which `noisy-thresholding` alone has less error than \
+         the best of theirs. In all: {summary}. DPSL-KT, which is not private, has less error than every private method in \
+         {beyond} cells.\n\n| data | better | equal | below | noisy-thresholding alone | epsilon: theirs to ours \
+         |\n|---|---|---|---|---|---|\n{lines}\n"
     );
     (text, summary)
 }

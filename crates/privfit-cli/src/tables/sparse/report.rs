@@ -34,7 +34,8 @@ for table 3.2) by a law of Zipf, numbers that depend on 100 of the 1,000 most co
 explain 2.2; always saying 0 has half of a squared error of 1.5, a whole one of 3. For table 3.2 only 1,000 of the 8,043 \
 public rows are used, because they are held as full rows. For RCV1 stand a sample of 1,000 of its documents, PCMAC, RELATHE \
 and Madelon: published numbers beside a stand-in are of another, much larger set and not comparable. In table 3.3 every second \
-row for training is public, and all methods train on the others.
+row for training is public, and all methods train on the others. `transfer-support` makes no use of public rows where more than \
+500 weights are declared, because a bound on their singular values takes too long.
 
 ";
 

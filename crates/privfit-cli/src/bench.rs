@@ -78,19 +78,18 @@ enum What {
         compare: u64,
     },
     /// Published tables: every published method with what it truly guarantees, next to ours; resumable
-    #[command(
-        after_help = "Example:\n  privfit bench tables convex --shared ../shared --out bench/convex\n\nFinished cells are kept in the output \
-directory; a run that was stopped goes on where it was."
-    )]
+    #[command(after_help = "Examples:\n  privfit bench tables convex --shared ../shared --out bench/convex\n  \
+privfit bench tables sparse --shared ../shared --out bench/sparse\n\n\
+Finished cells are kept in the output directory; a run that was stopped goes on where it was.")]
     Tables {
-        /// Which tables: convex
+        /// Which tables: convex, sparse
         which: String,
         /// Directory with data and schemas
         #[arg(long, default_value = "../shared")]
         shared: std::path::PathBuf,
-        /// Where CSV files, tables and plots go
-        #[arg(long, default_value = "bench/convex")]
-        out: std::path::PathBuf,
+        /// Where CSV files, tables and plots go; bench/convex or bench/sparse by default
+        #[arg(long)]
+        out: Option<std::path::PathBuf>,
         /// Only data sets whose name contains one of these
         #[arg(long, value_delimiter = ',')]
         only: Vec<String>,
@@ -159,10 +158,13 @@ impl Bench {
                 super::bench_sparse::run(&options)
             }
             What::Tables { which, shared, out, only, quick } => {
-                if which != "convex" {
-                    return Err(crate::Failure::misuse(format!("no tables {which:?}: give convex")));
+                let out = out.unwrap_or_else(|| std::path::Path::new("bench").join(&which));
+                let options = super::tables::Options { shared, out, only, quick };
+                match which.as_str() {
+                    "convex" => super::tables::run(&options),
+                    "sparse" => super::tables::sparse::run(&options),
+                    _ => Err(crate::Failure::misuse(format!("no tables {which:?}: give convex or sparse"))),
                 }
-                super::tables::run(&super::tables::Options { shared, out, only, quick })
             }
             What::Gradient { rows, features, repeats } => {
                 if rows == 0 || features == 0 {

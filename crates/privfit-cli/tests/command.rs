@@ -384,6 +384,37 @@ fn tables_are_resumable() {
     std::fs::remove_dir_all(dir).unwrap();
 }
 
+/// The tables of sparse methods on small generated data, without any file.
+#[test]
+fn sparse_tables_are_resumable() {
+    let dir = scratch("sparse-tables");
+    let out = dir.to_str().unwrap();
+    let only = "chapter 3 linear n=800,table 3.2 s=100";
+    let all = ["bench", "tables", "sparse", "--only", only, "--quick", "--shared", "nowhere", "--out", out];
+    let first = privfit(&all, b"");
+    assert!(first.status.success(), "{}", text(&first.stderr));
+    let cells = std::fs::read_to_string(dir.join("cells.csv")).unwrap();
+    // On both: the baseline, then two epsilons of three published methods, the one that is not private, and four of ours.
+    assert_eq!(cells.lines().count(), 1 + 2 * (1 + 2 * 8), "{cells}");
+    assert!(!cells.contains("refused"), "{cells}");
+    // A line cut off in the middle is computed again, with the same numbers; only times differ.
+    let numbers =
+        |cells: &str| -> Vec<String> { cells.lines().filter_map(|l| Some(l.rsplit_once(',')?.0.to_string())).collect() };
+    std::fs::write(dir.join("cells.csv"), &cells[..cells.len() - 40]).unwrap();
+    assert!(privfit(&all, b"").status.success());
+    assert_eq!(numbers(&std::fs::read_to_string(dir.join("cells.csv")).unwrap()), numbers(&cells));
+    let page = std::fs::read_to_string(dir.join("README.md")).unwrap();
+    assert!(
+        page.contains("| DPSL-KT printed (NOT private) |") && page.contains("E2006-TFIDF") && page.contains("3.731 (0.207) /")
+    );
+    for plot in ["chapter-3-linear-n-800-d-1000-small.png", "texts-for-table-3.2-s-100-small.svg"] {
+        assert!(std::fs::metadata(dir.join("plots").join(plot)).unwrap().len() > 1000);
+    }
+    let missing = privfit(&["bench", "tables", "sparse", "--only", "PCMAC", "--shared", "nowhere", "--out", out], b"");
+    assert!(!missing.status.success());
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
 /// A job, its model, and what evaluate says as JSON.
 fn fit_and_evaluate(dir: &std::path::Path, schema: &str, extra: &[&str]) -> serde_json::Value {
     let [schema_file, data, model] = ["s.toml", "d.csv", "m.json"].map(|name| dir.join(name).to_str().unwrap().to_string());

@@ -1,4 +1,5 @@
-//! `privfit bench tables convex`: the published tables, the published methods rerun with what they truly guarantee, and ours.
+//! `privfit bench tables`: the published tables, the published methods rerun with what they truly guarantee, and ours. The convex
+//! ones are here, those of sparse methods in a directory of their own.
 
 mod accuracy;
 mod cell;
@@ -7,6 +8,7 @@ mod record;
 mod report;
 mod risk;
 mod sets;
+pub(crate) mod sparse;
 
 use crate::{Failure, print_line};
 use record::Records;

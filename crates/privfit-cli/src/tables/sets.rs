@@ -15,6 +15,8 @@ pub(super) struct Set {
     pub(super) train: Dataset,
     pub(super) test: Vec<Row>,
     pub(super) rows: u64,
+    /// Rows for training in the clear, where they were asked for.
+    pub(super) clear: Vec<Row>,
 }
 
 /// What is known about a set before it is loaded.
@@ -39,10 +41,10 @@ pub(super) const ALL: &[Entry] = &[
     entry("MNIST", "MNIST", false, 1.0, 1, |shared| mnist(shared, "0 1 2 3 4 5 6 7 8 9")),
     entry("Synthetic-H 5000", "Synthetic-H", false, 0.1, 0, |_| generated(5_000, 5_000, 10, 2)),
     entry("Synthetic-H 2000", "Synthetic-H", false, 0.1, 0, |_| generated(2_000, 2_000, 10, 3)),
-    entry("Madelon", "Gisette", true, 0.1, 0, madelon),
+    entry("Madelon", "Gisette", true, 0.1, 0, |shared| madelon(shared, false)),
     entry("MNIST 4 against 9", "Gisette", true, 0.1, 0, |shared| mnist(shared, "4 9")),
-    entry("PCMAC", "Real-sim", true, 0.1, 0, |shared| text(shared, "pcmac", 3_289, false)),
-    entry("RCV1 sample", "RCV1", true, 0.1, 0, |shared| text(shared, "rcv1_sample", 47_236, true)),
+    entry("PCMAC", "Real-sim", true, 0.1, 0, |shared| text(shared, "pcmac", 3_289, false, false)),
+    entry("RCV1 sample", "RCV1", true, 0.1, 0, |shared| text(shared, "rcv1_sample", 47_236, true, false)),
     entry("Generated 4M x 23", "Industrial #1", true, 0.1, 2, |_| industrial(4_000_000, 23, 4)),
     entry("Generated 18M x 20", "Industrial #3", true, 0.1, 2, |_| industrial(18_000_000, 20, 5)),
 ];
@@ -113,7 +115,7 @@ impl Collector {
     }
 
     fn finish(self, schema: Schema) -> Set {
-        Set { schema, train: self.builder.build(), test: self.test, rows: self.rows }
+        Set { schema, train: self.builder.build(), test: self.test, rows: self.rows, clear: self.clear.unwrap_or_default() }
     }
 }
 
@@ -189,8 +191,9 @@ pub(super) fn whole(shared: &Path, name: &str) -> Result<(Set, Vec<Row>), Failur
         Some(Cell::Text(b"train")) | None => Part::Train,
         Some(_) => Part::Nowhere,
     })?;
-    let clear = collector.clear.take().unwrap_or_default();
-    Ok((collector.finish(schema), clear))
+    let mut set = collector.finish(schema);
+    let clear = std::mem::take(&mut set.clear);
+    Ok((set, clear))
 }
 
 /// Digits, or two of them.
@@ -214,25 +217,25 @@ fn mnist(shared: &Path, digits: &str) -> Result<Set, Failure> {
     Ok(collector.finish(schema))
 }
 
-fn madelon(shared: &Path) -> Result<Set, Failure> {
+pub(super) fn madelon(shared: &Path, clear: bool) -> Result<Set, Failure> {
     let columns: String = (0..500).map(|i| format!("[features.f{i}]\ntype = \"number\"\nmin = 0.0\nmax = 999.0\n")).collect();
     let schema = Schema::parse(&format!(
         "[dataset]\nname = \"madelon\"\n[target]\ncolumn = \"label\"\nclasses = [\"-1\", \"1\"]\n{columns}"
     ))?;
     let source = Source { files: vec![shared.join("data/madelon.csv.gz")], labels: vec![] };
-    let mut collector = Collector::new(&schema, false)?;
+    let mut collector = Collector::new(&schema, clear)?;
     read(&source, &schema, &mut collector, |i, _, _| fold(i))?;
     Ok(collector.finish(schema))
 }
 
 /// Words of texts: counts, or rows of norm 1 that come with a split.
-fn text(shared: &Path, name: &str, dimension: usize, own_split: bool) -> Result<Set, Failure> {
+pub(super) fn text(shared: &Path, name: &str, dimension: usize, own_split: bool, clear: bool) -> Result<Set, Failure> {
     let longest = if own_split { 1.0 } else { 1000.0 };
     let schema = Schema::parse(&format!(
         "[dataset]\nname = {name:?}\n[target]\nclasses = [\"-1\", \"1\"]\n[features]\nkind = \"sparse\"\ndimension = {dimension}\n\
          row_norm = {longest:.1}\n"
     ))?;
-    let mut collector = Collector::new(&schema, false)?;
+    let mut collector = Collector::new(&schema, clear)?;
     let data = shared.join("data");
     let source = |file: String| Source { files: vec![data.join(file)], labels: vec![] };
     if own_split {

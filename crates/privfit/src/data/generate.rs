@@ -4,7 +4,8 @@ use super::encode::{Encoder, Row};
 use super::{Cell, Record};
 use crate::error::Result;
 use crate::schema::{Schema, TargetValues};
-use privfit_kernel::privacy::{Dataset, DatasetBuilder, Entropy, RowShape};
+use privfit_kernel::privacy::{Dataset, DatasetBuilder, Entropy, PublicRows, RowShape};
+use std::ops::Range;
 
 /// Random numbers from a seed.
 #[derive(Clone, Debug)]
@@ -163,6 +164,143 @@ impl Drawn {
     }
 }
 
+/// Numbers that depend linearly on a few words of texts: rows of length 1 with a weight for each word that occurs in the text, the
+/// usual product of frequency and rarity. Words follow the law of Zipf and Mandelbrot; those that matter are among the common ones.
+#[derive(Clone, Copy, Debug)]
+pub struct Texts {
+    /// Rows.
+    pub rows: usize,
+    /// Words of the language.
+    pub words: usize,
+    /// Words of a text, repetitions included, on average; each text has between a half and one and a half times as many.
+    pub length: usize,
+    /// Words that matter: this many of ten times as many most common ones, with weights uniform up to a factor.
+    pub sparsity: usize,
+    /// Mean square of the part of a number that words explain.
+    pub signal: f64,
+    /// Variance of the rest.
+    pub noise: f64,
+}
+
+impl Texts {
+    /// Public facts. Numbers are cut at two standard deviations.
+    pub fn schema(&self) -> Result<Schema> {
+        let bound = 2.0 * (self.signal + self.noise).sqrt();
+        Schema::parse(&format!(
+            "[dataset]\nname = \"generated texts\"\n[target]\nbounds = [{:.6}, {bound:.6}]\n[features]\nkind = \"sparse\"\n\
+             dimension = {}\nrow_norm = 1.0\nintercept = false\n",
+            -bound, self.words
+        ))
+    }
+
+    /// Weights, rows and labels.
+    pub fn draw(&self, seed: u64) -> DrawnTexts {
+        let mut random = Random::new(seed);
+        let mut weights = vec![0f64; self.words];
+        let common = (10 * self.sparsity).min(self.words);
+        let mut left = self.sparsity.min(common);
+        while left > 0 {
+            let at = random.below(common);
+            if weights[at] == 0.0 {
+                weights[at] = 2.0 * random.uniform() - 1.0;
+                left -= 1;
+            }
+        }
+        // The chance of the j-th word is proportional to 1/(j + 10).
+        let mut sums = Vec::with_capacity(self.words);
+        let mut sum = 0.0;
+        for j in 0..self.words {
+            sum += 1.0 / (j as f64 + 10.0);
+            sums.push(sum);
+        }
+        let chance = |j: usize| 1.0 / (j as f64 + 10.0) / sum;
+        let missing = |j: usize| (1.0 - chance(j)).powf(self.length as f64);
+        let rarity: Vec<f64> = (0..self.words).map(|j| -(1.0 - missing(j)).ln()).collect();
+        let mut out = DrawnTexts { weights, start: vec![0], pairs: Vec::new(), labels: Vec::with_capacity(self.rows) };
+        let mut text: Vec<u32> = Vec::new();
+        for _ in 0..self.rows {
+            text.clear();
+            let length = (self.length as f64 * (0.5 + random.uniform())).round().max(1.0) as usize;
+            for _ in 0..length {
+                let at = random.uniform() * sum;
+                text.push(sums.partition_point(|s| *s <= at).min(self.words - 1) as u32);
+            }
+            text.sort_unstable();
+            let first = out.pairs.len();
+            for same in text.chunk_by(|a, b| a == b) {
+                let often = 1.0 + (same.len() as f64).ln();
+                out.pairs.push((same[0], often * rarity[same[0] as usize]));
+            }
+            let row = &mut out.pairs[first..];
+            let size = row.iter().map(|p| p.1 * p.1).sum::<f64>().sqrt();
+            row.iter_mut().for_each(|p| p.1 /= size.max(1e-300));
+            out.start.push(out.pairs.len());
+        }
+        let scores: Vec<f64> =
+            (0..self.rows).map(|i| out.row(i).iter().map(|(j, x)| x * out.weights[*j as usize]).sum()).collect();
+        let square = scores.iter().map(|s| s * s).sum::<f64>() / self.rows.max(1) as f64;
+        let factor = (self.signal / square.max(1e-300)).sqrt();
+        out.weights.iter_mut().for_each(|w| *w *= factor);
+        out.labels.extend(scores.iter().map(|s| s * factor + self.noise.sqrt() * random.normal()));
+        out
+    }
+}
+
+/// Generated texts with their truth.
+#[derive(Clone, Debug)]
+pub struct DrawnTexts {
+    /// The true weights.
+    pub weights: Vec<f64>,
+    /// Number of each row.
+    pub labels: Vec<f64>,
+    start: Vec<usize>,
+    pairs: Vec<(u32, f64)>,
+}
+
+impl DrawnTexts {
+    /// Words and weights of a row.
+    pub fn row(&self, i: usize) -> &[(u32, f64)] {
+        &self.pairs[self.start[i]..self.start[i + 1]]
+    }
+
+    /// Some of the rows, encoded.
+    pub fn encoded(&self, schema: &Schema, which: Range<usize>) -> Result<Vec<Row>> {
+        let encoder = Encoder::new(schema, &[], true)?;
+        let one = |i: usize| {
+            let mut row = Row::default();
+            encoder.encode(Record::Sparse(Cell::Number(self.labels[i]), self.row(i)), None, &mut row);
+            row
+        };
+        Ok(which.map(one).collect())
+    }
+}
+
+/// Encoded rows as private records.
+pub fn private(rows: &[Row], schema: &Schema, entropy: &Entropy) -> Result<Dataset> {
+    let sparse = super::encode::is_sparse(schema);
+    let shape = RowShape { dimension: schema.dimension(), row_norm: 1.0, sparse, rows_per_unit: None };
+    let mut builder = DatasetBuilder::new(entropy, shape)?;
+    for row in rows {
+        if sparse {
+            builder.sparse_row(&row.pairs, row.label);
+        } else {
+            builder.row(&row.dense, row.label);
+        }
+    }
+    Ok(builder.build())
+}
+
+/// Encoded rows as public ones, without labels.
+pub fn public(rows: &[Row], schema: &Schema) -> PublicRows {
+    let features = schema.dimension();
+    let mut cells = vec![0f64; rows.len() * features];
+    for (row, to) in rows.iter().zip(cells.chunks_mut(features.max(1))) {
+        row.dense.iter().zip(to.iter_mut()).for_each(|(x, c)| *c = *x);
+        row.pairs.iter().for_each(|(i, x)| to[*i as usize] = *x);
+    }
+    PublicRows { cells, features }
+}
+
 /// An encoded weight times this is the weight of the feature in its own units, for rows of numbers that are all divided by one length.
 pub fn per_unit(schema: &Schema) -> f64 {
     use crate::schema::Features;
@@ -175,4 +313,31 @@ pub fn per_unit(schema: &Schema) -> f64 {
         _ => 1.0,
     };
     half / (longest + f64::from(u8::from(schema.intercept))).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows of length 1 with about a hundred words, and labels of the declared variance that the weights explain up to the noise.
+    #[test]
+    fn texts_follow_their_law() {
+        let law = Texts { rows: 2000, words: 5000, length: 140, sparsity: 20, signal: 2.0, noise: 0.5 };
+        let drawn = law.draw(3);
+        let mean = |f: &dyn Fn(usize) -> f64| (0..law.rows).map(f).sum::<f64>() / law.rows as f64;
+        let score = |i: usize| drawn.row(i).iter().map(|(j, x)| x * drawn.weights[*j as usize]).sum::<f64>();
+        let words = mean(&|i| drawn.row(i).len() as f64);
+        assert!((80.0..125.0).contains(&words), "{words}");
+        assert_eq!(drawn.weights.iter().filter(|w| **w != 0.0).count(), 20);
+        assert!((mean(&|i| score(i).powi(2)) - 2.0).abs() < 1e-9);
+        let rest = mean(&|i| (drawn.labels[i] - score(i)).powi(2));
+        assert!((rest - 0.5).abs() < 0.08, "five standard deviations: {rest}");
+        let schema = law.schema().unwrap();
+        let rows = drawn.encoded(&schema, 0..10).unwrap();
+        let public = public(&rows, &schema);
+        for (row, cells) in rows.iter().zip(public.iter()) {
+            assert!((cells.iter().map(|x| x * x).sum::<f64>() - 1.0).abs() < 1e-9);
+            assert!(row.pairs.iter().all(|(i, x)| cells[*i as usize] == *x) && row.label.abs() <= 1.0);
+        }
+    }
 }

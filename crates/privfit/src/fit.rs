@@ -186,12 +186,15 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
         (_, true) => "counted in the files",
         (_, false) => "declared",
     };
-    let public = vec![
+    let mut public = vec![
         format!("schema of {:?}: names, bounds, categories, classes", job.schema.name),
         format!("unit of privacy: {unit}"),
         format!("number of {}: {rows} ({counting})", if rows_per_unit > 1 { "units" } else { "rows" }),
         format!("settings: loss {}, method {}, and the plan", loss.name, method.name),
     ];
+    if let Some(rows) = &job.auxiliary {
+        public.push(format!("auxiliary rows: {}, declared public by whoever gave them", rows.len()));
+    }
     Ok(Prepared { problem, method, plan, reason, public, job: job.clone() })
 }
 

@@ -42,8 +42,19 @@ pub(crate) enum GridKind {
     GradientScores { cap: u64 },
     /// Votes of models on parts, as scores of a selection.
     VoteScores,
-    /// So many chosen coordinates of scores on a grid with so many bits, each times a whole number.
-    Selected { count: usize, from: u32, times: u64 },
+    /// So many chosen coordinates of scores on a grid with so many bits and cells cut at `cap` (0 if they are not), each times a whole
+    /// number.
+    Selected { count: usize, from: u32, cap: u64, times: u64 },
+}
+
+impl GridKind {
+    /// Where cells are cut in scores that are gradients; 0 for every other kind.
+    pub(crate) fn cap(&self) -> u64 {
+        match self {
+            GridKind::GradientScores { cap } => *cap,
+            _ => 0,
+        }
+    }
 }
 
 /// The grid of one release and the noise on it.
@@ -300,7 +311,7 @@ impl Gaussian {
             times -= 1;
         }
         let reach = Reach { zero_out: zero_out * times, replace_one: replace_one.checked_mul(times).ok_or_else(refuse)? };
-        let kind = GridKind::Selected { count, from: from.bits, times };
+        let kind = GridKind::Selected { count, from: from.bits, cap: from.kind.cap(), times };
         Gaussian::with(kind, bits as u32, from.bound, reach, from.clip, from.unit / times as f64)
     }
 

@@ -41,20 +41,21 @@ impl PublicRows {
 /// sum of all p-th powers of eigenvalues, so it is never below the largest of them, and for p = 256 it is above it by less than a
 /// factor of features^(1/512). Wide matrices take fewer powers, because a power costs features^3.
 pub fn norm_bound(rows: &PublicRows) -> f64 {
-    let k = rows.features;
+    let largest = rows.cells.iter().fold(0f64, |m, x| if x.is_finite() { m.max(x.abs()) } else { f64::INFINITY });
+    if largest == 0.0 || !largest.is_finite() {
+        return largest;
+    }
+    // Cells of at most 1 in size, so that no square vanishes that counts.
+    let scaled: Vec<f64> = rows.cells.iter().map(|x| x / largest).collect();
     // The sum of all squares is a bound by itself.
-    let mut square: f64 = rows.cells.iter().map(|x| x * x).sum();
-    if k > 0 && k <= 2000 && square.is_finite() && square > 0.0 {
-        let mut gram = vec![0f64; k * k];
-        for row in rows.iter() {
-            for (i, x) in row.iter().enumerate() {
-                if *x != 0.0 {
-                    gram[i * k..(i + 1) * k].iter_mut().zip(row).for_each(|(g, y)| *g += x * y);
-                }
-            }
-        }
+    let mut square: f64 = scaled.iter().map(|x| x * x).sum();
+    // Rows times rows or columns times columns: both have the same largest eigenvalue.
+    let (m, k) = (rows.len(), rows.features);
+    let side = m.min(k);
+    if side <= 2000 {
+        let mut gram = if k <= m { columns_gram(&scaled, k) } else { rows_gram(&scaled, k) };
         // Scaled by its trace each time, so that nothing overflows; the logarithm of the scale is kept.
-        let trace = |m: &[f64]| (0..k).map(|i| m[i * k + i]).sum::<f64>();
+        let trace = |g: &[f64]| (0..side).map(|i| g[i * side + i]).sum::<f64>();
         let (mut log, mut power) = (0.0, 1.0);
         for round in 0..9 {
             let size = trace(&gram);
@@ -63,23 +64,44 @@ pub fn norm_bound(rows: &PublicRows) -> f64 {
             }
             log += size.ln() / power;
             square = square.min(log.exp());
-            if round == 8 || (k as f64).powi(3) * (round + 1) as f64 > 8e9 {
+            if round == 8 || (side as f64).powi(3) * (round + 1) as f64 > 8e9 {
                 break;
             }
             gram.iter_mut().for_each(|g| *g /= size);
-            let mut next = vec![0f64; k * k];
-            for i in 0..k {
-                for j in 0..k {
-                    let a = gram[i * k + j];
-                    next[i * k..(i + 1) * k].iter_mut().zip(&gram[j * k..(j + 1) * k]).for_each(|(n, b)| *n += a * b);
-                }
-            }
-            gram = next;
+            gram = symmetric_square(&gram, side);
             power *= 2.0;
         }
     }
-    // Float errors of sums and products: below one part in 10^9 for any matrix that fits in memory.
-    square.sqrt() * (1.0 + 1e-7)
+    // Float errors: of sums of m terms in each of side^2 products, relative to the trace, and of a few more roundings.
+    largest * square.sqrt() * (1.0 + 1e-7 + 4.0 * m as f64 * side as f64 * f64::EPSILON)
+}
+
+/// Products of columns with columns.
+fn columns_gram(cells: &[f64], k: usize) -> Vec<f64> {
+    let mut gram = vec![0f64; k * k];
+    for row in cells.chunks_exact(k) {
+        for (i, x) in row.iter().enumerate().filter(|c| *c.1 != 0.0) {
+            gram[i * k..(i + 1) * k].iter_mut().zip(row).for_each(|(g, y)| *g += x * y);
+        }
+    }
+    gram
+}
+
+/// Products of rows with rows.
+fn rows_gram(cells: &[f64], k: usize) -> Vec<f64> {
+    let rows: Vec<&[f64]> = cells.chunks_exact(k).collect();
+    let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
+    rows.iter().flat_map(|a| rows.iter().map(|b| product(a, b))).collect()
+}
+
+fn symmetric_square(g: &[f64], k: usize) -> Vec<f64> {
+    let mut out = vec![0f64; k * k];
+    for (row, to) in g.chunks_exact(k).zip(out.chunks_exact_mut(k)) {
+        for (a, other) in row.iter().zip(g.chunks_exact(k)) {
+            to.iter_mut().zip(other).for_each(|(n, b)| *n += a * b);
+        }
+    }
+    out
 }
 
 #[cfg(test)]
@@ -108,7 +130,9 @@ mod tests {
             let bound = norm_bound(&rows);
             assert!(bound >= size.sqrt() && bound < 1.02 * size.sqrt(), "{m} x {k}: {bound} {}", size.sqrt());
         }
-        let one = PublicRows { cells: vec![0.0; 6], features: 2 };
-        assert_eq!(norm_bound(&one), 0.0);
+        let bound = |cells: Vec<f64>| norm_bound(&PublicRows { cells, features: 2 });
+        assert_eq!(bound(vec![0.0; 6]), 0.0);
+        assert!(bound(vec![1e-200, 0.0]) >= 1e-200 && bound(vec![1e200, 1e200]) >= 1e200 * 2f64.sqrt());
+        assert!(bound(vec![f64::NAN, 1.0]).is_infinite());
     }
 }

@@ -7,6 +7,7 @@ mod teach;
 
 pub use narrow::Fit;
 pub use support::{SparseModel, StabilityTest};
+pub use teach::products_error;
 
 use super::batch::Batch;
 use super::data::{Dataset, Unit};
@@ -181,7 +182,8 @@ impl<'d> Run<'d> {
         self.batch(Some(chosen), Some(rate.value()), None)
     }
 
-    /// Disjoint parts by a keyed hash of the slot, so that a replaced record stays in its part.
+    /// Disjoint parts, by a random word of its own for each slot: a replaced record stays in its part, and a record more or less leaves the
+    /// law of the others' parts as it is.
     pub fn parts(&mut self, count: u32) -> Result<Vec<Batch<'d>>> {
         if count == 0 {
             return Err(Error::domain("parts", count, "give a whole number of at least 1"));

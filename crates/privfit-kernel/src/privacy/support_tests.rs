@@ -105,6 +105,27 @@ fn corners_are_not_coordinates() {
     .unwrap();
 }
 
+/// The same bits, bound and unit may come from other caps, whose values reach further on several columns.
+#[test]
+fn values_of_another_cap_are_refused() {
+    let data = dataset(50, 4, false, None);
+    let (engine, entropy) = (Threads::new(1), Entropy::simulated(1));
+    let narrow = Exponential::for_gradients(1.0, 1.0, 0.25, 5.0).unwrap();
+    let mut other = Exponential::for_gradients(1.0, 1.0, 0.5, 5.0).unwrap();
+    (other.grid.bits, other.grid.bound, other.grid.unit) = (narrow.grid.bits, narrow.grid.bound, narrow.grid.unit);
+    let values = Gaussian::for_selected(&other, 2, 5.0).unwrap();
+    let mut run = Run::begin(&data, &engine, &entropy, &unplanned()).unwrap();
+    run.at(&narrow, |run, scale| {
+        let clocks = run.draw(&scale, 4)?;
+        let sums = run.everyone()?.gradient_coordinates(&clocks, &[0.0; 4], &LOGISTIC, &[0.0; 4])?;
+        run.at(&values, |_, scale| {
+            assert!(sums.restrict(&Support { indices: vec![0, 1] }, &scale).is_err());
+            Ok(())
+        })
+    })
+    .unwrap();
+}
+
 /// Choices of all but one, again and again: the one that is left out is never among them.
 #[test]
 fn public_columns_are_left_out() {
@@ -215,6 +236,17 @@ fn the_record_goes_in_and_comes_back() {
         run.narrow(&[(1, 1.0)], Fit::Sphere, |_| -> crate::Result<()> { panic!() })
     }));
     assert!(caught.is_err() && run.everyone().is_err(), "its record is gone, so it must not go on");
+    // Another run in its place would bring back another record.
+    let other: &'static Dataset = Box::leak(Box::new(dataset(50, 4, false, None)));
+    let (engine, entropy): (&'static Threads, &'static Entropy) =
+        (Box::leak(Box::new(Threads::new(1))), Box::leak(Box::new(Entropy::simulated(1))));
+    let mut run = Run::begin(&data, engine, entropy, &planned).unwrap();
+    let swapped: crate::Result<()> = run.narrow(&[(1, 1.0), (3, 1.0)], Fit::Within(1.0), |inner| {
+        one(inner, 2)?;
+        let _ = std::mem::replace(inner, Run::begin(other, engine, entropy, &planned)?);
+        Ok(())
+    });
+    assert!(swapped.is_ok() && run.everyone().is_err());
 }
 
 /// Teachers of parts: however one of them turns, the average moves by at most 2 radius / parts; and it does move that far.
@@ -244,7 +276,7 @@ fn averages_move_by_two_radii_over_parts() {
     assert!((apart(&a.value, &c.value) / claim.zero_out - 0.5).abs() < 1e-6);
     // Seen through public rows, the claim grows with them and still holds.
     let rows = PublicRows { cells: (0..40).map(|i| f64::from(i % 7) - 3.0).collect(), features: 4 };
-    let (x, y) = (run.through(a, &rows).unwrap(), run.through(b, &rows).unwrap());
+    let (x, y) = (run.through(a, &rows, 10.0).unwrap(), run.through(b, &rows, 10.0).unwrap());
     assert!(apart(&x.value, &y.value) <= x.claim.clone().unwrap().zero_out);
     assert!(run.average(vec![parts[0].train(&up), parts[0].train(&up)], 3.0, 4).is_err(), "two teachers of one part");
     // No noise, no privacy: only where that is the plan.

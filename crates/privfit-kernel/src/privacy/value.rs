@@ -61,7 +61,7 @@ pub struct Support {
 }
 
 impl Support {
-    /// The coordinates, in the order in which they were chosen.
+    /// The coordinates, in the order in which they were chosen; a stable set is in ascending order.
     pub fn indices(&self) -> &[usize] {
         &self.indices
     }
@@ -70,12 +70,13 @@ impl Support {
 impl<'id> Bounded<'id, LInf> {
     /// The chosen coordinates only, for noise in L2 (`Gaussian::for_selected` has the reach of so many).
     pub fn restrict<'to>(&self, support: &Support, to: &super::mechanism::Scale<'to, L2>) -> Result<Bounded<'to, L2>> {
-        let GridKind::Selected { count, from, times } = to.grid.kind else {
+        let GridKind::Selected { count, from, cap, times } = to.grid.kind else {
             return Err(Error::Mismatch { what: "a restricted value needs a scale made by Gaussian::for_selected" });
         };
         let fits = !self.mirrored
             && count == support.indices.len()
             && from == self.grid.bits
+            && cap == self.grid.kind.cap()
             && to.grid.unit == self.grid.unit / times as f64
             && to.grid.bound == self.grid.bound
             && to.run == self.run;

@@ -49,6 +49,7 @@ pub(super) struct HardThresholding {
     pub(super) mechanism: Gaussian,
     pub(super) steps: u64,
     pub(super) rate: f64,
+    pub(super) constant_rate: f64,
     pub(super) count: usize,
     pub(super) constant: Option<usize>,
     pub(super) constraint: Constraint,
@@ -60,9 +61,16 @@ pub(super) struct HardThresholding {
 /// Length of a step that undoes the curvature of the average loss along one column: smoothness times the mean square of a cell.
 pub(super) fn usual_rate(problem: &Problem, loss: &Loss) -> f64 {
     let cell = problem.largest_cell();
-    // Cells spread evenly over their range have a third of its square; a row of words has few cells, most of them small.
-    let square = if cell < 1.0 { cell * cell / 3.0 } else { 1.0 / problem.features.min(100) as f64 };
+    // Cells spread evenly over their range have a third of its square. Words are all positive: together they have much more
+    // curvature than each by itself.
+    let square = if cell < 1.0 { cell * cell / 3.0 } else { 1.0 / problem.features.min(16) as f64 };
     1.0 / (loss.smoothness.min(1.0) * square)
+}
+
+/// The rate of the constant: its cell is as large as public facts say, in every row, which makes its curvature another one.
+pub(super) fn constant_rate(problem: &Problem, loss: &Loss, rate: f64) -> f64 {
+    let cell = problem.constant().map_or(1.0, |c| 1.0 / problem.columns[c].scale);
+    rate.min(1.0 / (loss.smoothness.min(1.0) * cell * cell))
 }
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
@@ -76,18 +84,21 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let usual = if problem.task == Task::Number { bound.min(0.5) } else { bound };
     let clip = settings.within("clip", usual, 1e-6, 1e6)?.min(bound);
     losses.iter_mut().for_each(|l| l.lipschitz = clip);
-    let steps = settings.within("steps", 3.0, 1.0, 1e5)?.round() as u64;
+    let usual = if problem.largest_cell() < 1.0 { 3.0 } else { 8.0 };
+    let steps = settings.within("steps", usual, 1.0, 1e5)?.round() as u64;
     let (mechanism, event) = calibrated_steps(problem, &losses, clip, None, steps, false)?;
     let count = sparsity(problem)?;
     // Noise that is kept is the largest of many; a step so short that it is no longer than a usual weight.
     let largest = mechanism.standard_deviation() * (2.0 * (problem.features.max(2) as f64).ln() * steps as f64).sqrt();
     let longest = usual_radius(problem) / (count as f64).sqrt() * problem.all_rows() / largest;
     let rate = settings.within("rate", usual_rate(problem, &losses[0]).min(longest), 1e-9, 1e9)?;
+    let constant_rate = constant_rate(problem, &losses[0], rate);
     Ok(Box::new(HardThresholding {
         losses,
         mechanism,
         steps,
         rate,
+        constant_rate,
         count,
         constant: problem.constant(),
         constraint: problem.constraint,
@@ -132,7 +143,10 @@ impl Plan for HardThresholding {
                     let sum = everyone.gradient_sum(&noise, &w, loss)?;
                     run.release(noise, &sum)
                 })?;
-                w.iter_mut().zip(&gradient).for_each(|(w, g)| *w -= self.rate * g / self.rows);
+                for (i, (w, g)) in w.iter_mut().zip(&gradient).enumerate() {
+                    let rate = if Some(i % self.features) == self.constant { self.constant_rate } else { self.rate };
+                    *w -= rate * g / self.rows;
+                }
                 for w in w.chunks_mut(self.features) {
                     keep_largest(w, self.count, self.constant);
                 }

@@ -21,7 +21,7 @@
 //!
 //! *Reference.* After Cai, Wang, Zhang 2021 (noisy iterative thresholding); one-shot choice of Durfee and Rogers 2019.
 
-use super::hard_thresholding::usual_rate;
+use super::hard_thresholding::{constant_rate, usual_rate};
 use super::support::{alike, fit, sparsity};
 use super::{Method, Plan, Problem, head_losses, show};
 use crate::error::{Error, Result};
@@ -57,7 +57,7 @@ const SHARE: f64 = 0.7;
 struct NoisyThresholding {
     losses: Vec<Loss>,
     rounds: Vec<Round>,
-    rate: f64,
+    constant_rate: f64,
     rows: f64,
     features: usize,
     constant: Option<usize>,
@@ -74,6 +74,7 @@ struct Round {
     choice: Option<Exponential>,
     step: Gaussian,
     fit: Fit,
+    rate: f64,
 }
 
 /// How many columns each round adds: as even as whole numbers allow.
@@ -99,8 +100,18 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let rounds = settings.within("rounds", count.min(ROUNDS) as f64, 1.0, count as f64)?.round() as usize;
     let share = settings.within("share", SHARE, 0.01, 0.99)?;
     let cap = settings.within("cap", 0.5 * problem.largest_cell(), 1e-4, 1.0)?;
-    let rate = settings.within("rate", usual_rate(problem, &losses[0]), 1e-9, 1e9)?;
+    // Classes say little each: where there are few records to a weight, shorter steps keep chance from being learnt.
+    let records = problem.all_rows() / (20.0 * count as f64 * (problem.features.max(3) as f64).ln());
+    let shorter = if problem.task == Task::Number { 1.0 } else { records.clamp(0.5, 1.0).powi(2) };
+    let rate = settings.within("rate", shorter * usual_rate(problem, &losses[0]), 1e-9, 1e9)?;
+    let constant_rate = constant_rate(problem, &losses[0], rate);
+    // Rows of length 1 on so many columns: each has about that part of the curvature.
+    let on_sphere = |columns: usize| shorter * columns as f64 / losses[0].smoothness.min(1.0);
+    let given = settings.0.contains_key("rate");
     let radius = settings.within("radius", 0.0, 0.0, 1.0)?;
+    if radius > 0.0 && radius < 1e-3 {
+        return Err(Error::misuse(format!("radius is {radius}: give a number from 0.001 to 1, or 0 for a usual one")));
+    }
     let constant = problem.constant();
     // One more round for values alone, where there is more than one.
     let last = usize::from(rounds > 1);
@@ -117,7 +128,8 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
             };
             let step = Gaussian::for_gradients(clip, nm * (all / for_step).sqrt())?;
             let fit = if radius > 0.0 { Fit::Within(radius) } else { fit(problem, columns) };
-            out.push(Round { added, columns, choice, step, fit });
+            let rate = if fit == Fit::Sphere && !given { rate.min(on_sphere(columns)) } else { rate };
+            out.push(Round { added, columns, choice, step, fit, rate });
         }
         Ok(out)
     };
@@ -140,7 +152,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     Ok(Box::new(NoisyThresholding {
         losses,
         rounds,
-        rate,
+        constant_rate,
         rows: problem.all_rows(),
         features: problem.features,
         constant,
@@ -160,7 +172,7 @@ impl Plan for NoisyThresholding {
             ("rounds", self.rounds.len().to_string()),
             ("clip", show(self.losses[0].lipschitz)),
             ("cells cut in scores at", show(self.cap)),
-            ("rate", show(self.rate)),
+            ("rate", show(self.rounds[self.rounds.len() - 1].rate)),
         ];
         if let Some(choice) = self.rounds[0].choice {
             out.push(("scale of the noise of a score", show(choice.scale())));
@@ -216,7 +228,8 @@ impl NoisyThresholding {
                 })
             })?;
             for (c, g) in columns.iter().zip(&gradient) {
-                w[*c] -= self.rate * g * longer / self.rows;
+                let rate = if Some(*c) == self.constant { self.constant_rate.min(round.rate) } else { round.rate };
+                w[*c] -= rate * g * longer / self.rows;
             }
             tick();
         }

@@ -26,6 +26,15 @@ pub(super) fn one_score(problem: &Problem, method: &str) -> Result<Loss> {
     problem.build_loss(1)
 }
 
+/// Residuals are cut at half of the half-range of the target unless that is set: less signal, and a quarter of the noise.
+pub(super) fn mild(problem: &Problem) -> Problem {
+    let mut out = problem.clone();
+    if problem.loss.name == "squared" {
+        out.settings.0.entry("residual_clip".into()).or_insert(0.5);
+    }
+    out
+}
+
 /// The same problem with a part of the budget, in the sense of a Gaussian: what is left of it goes to something else.
 pub(super) fn share(problem: &Problem, part: f64) -> Result<Problem> {
     let noise = problem.single_noise()? / part.sqrt();

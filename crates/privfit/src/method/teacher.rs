@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::loss::Task;
 use crate::solve::ight::{Rows, Thresholding, ight};
 use privfit_kernel::account::{Event, calibrate};
-use privfit_kernel::privacy::{self, Loss, PublicRows, Run, norm_bound};
+use privfit_kernel::privacy::{self, Loss, PublicRows, Run, norm_bound, products_error};
 use std::sync::Arc;
 
 /// Expected length of the weights of a classifier, as in `output`; that of a predictor of numbers is about 1.
@@ -19,6 +19,8 @@ pub(super) struct Teacher {
     loss: Loss,
     ridge: f64,
     tolerance: f64,
+    /// No weights are longer.
+    longest: f64,
     noise: VectorNoise,
     /// Length of what is released.
     released: usize,
@@ -40,20 +42,21 @@ impl Teacher {
         if !(ridge_of(1.0) > 0.0 && ridge_of(1.0).is_finite()) {
             return Err(Error::misuse("ridge must be positive"));
         }
-        let parts = |nm: f64| -> Result<(f64, f64, VectorNoise)> {
+        let parts = |nm: f64| -> Result<(f64, f64, f64, VectorNoise)> {
             let ridge = ridge_of(nm);
             let (least, radius) = problem.size().limits(&loss, ridge, None);
             // A thousandth of the sensitivity goes to the solver.
             let tolerance = (5e-4 * longest).max(least * 1.01);
-            let apart = |moved: f64| (moved + 2.0 * tolerance) / ridge * (1.0 + 1e-9) * THROUGH;
+            let error = if answers.is_some() { products_error(dimension, THROUGH, radius) } else { 0.0 };
+            let apart = |moved: f64| (moved + 2.0 * tolerance) / ridge * (1.0 + 1e-9) * THROUGH + error;
             let noise = VectorNoise::new(false, (apart(longest), apart(2.0 * longest)), radius * THROUGH, nm, released)?;
-            Ok((ridge, tolerance, noise))
+            Ok((ridge, tolerance, radius, noise))
         };
         let failed = Event::NotPrivate { why: "no such plan".into() };
-        let event = |nm: f64| parts(nm).map_or(failed.clone(), |p| p.2.event(released));
+        let event = |nm: f64| parts(nm).map_or(failed.clone(), |p| p.3.event(released));
         let multiplier = calibrate(problem.target, event, problem.adjacency)?.upper;
-        let (ridge, tolerance, noise) = parts(multiplier)?;
-        Ok(Teacher { loss, ridge, tolerance, noise, released, deviation: multiplier * longest })
+        let (ridge, tolerance, radius, noise) = parts(multiplier)?;
+        Ok(Teacher { loss, ridge, tolerance, longest: radius, noise, released, deviation: multiplier * longest })
     }
 
     pub(super) fn event(&self) -> Event {
@@ -79,7 +82,7 @@ impl Teacher {
             };
             match rows {
                 None => Ok(weights),
-                Some(rows) => run.through(weights, rows),
+                Some(rows) => run.through(weights, rows, self.longest),
             }
         })
     }

@@ -23,14 +23,14 @@ use super::{Method, Plan, Problem, show};
 use crate::error::Result;
 use crate::solve::ight::keep_largest;
 use privfit_kernel::account::{Event, calibrate};
-use privfit_kernel::privacy::{Learner, PublicRows, Run, SparseModel};
+use privfit_kernel::privacy::{Learner, PublicRows, Run, SparseModel, products_error};
 
 /// Row of the list.
 pub const METHOD: Method = Method {
     name: "transfer-blocks",
     alias: "KT-SA",
     needs: "loss with one score, one row to a unit, delta > 0",
-    guarantee: "(epsilon, delta), zero-out and replace-one",
+    guarantee: "(epsilon, delta), all adjacencies",
     source: "repair of Wang, Gu 2020, by sample and aggregate",
     settings: &[
         ("sparsity", "weights that are kept"),
@@ -61,13 +61,14 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     problem.needs_delta("transfer-blocks")?;
     one_score(problem, "transfer-blocks")?;
     let count = sparsity(problem)?;
-    let parts = problem.settings.within("parts", usual_parts(problem), 1.0, 1e5)?.round() as u32;
+    let parts = problem.settings.within("parts", usual_parts(problem), 1.0, 1e4)?.round() as u32;
     let radius = problem.settings.within("radius", usual_radius(problem), 1e-6, 1e9)?;
     let ridge = problem.settings.within("ridge", 1e-3, 0.0, 1e6)?;
     let answers = Answers::new(problem)?;
     let released = answers.count().unwrap_or(problem.features);
     // Public rows are divided by a bound on their singular values.
-    let apart = 2.0 * radius / f64::from(parts) * (1.0 + 1e-5);
+    let error = if answers.count().is_some() { products_error(problem.features, 1.0 + 1e-6, radius) } else { 0.0 };
+    let apart = 2.0 * radius / f64::from(parts) * (1.0 + 1e-5) + error;
     let noise_of = |nm: f64| VectorNoise::new(false, (apart, apart), 2.0 * radius, nm, released);
     let failed = Event::NotPrivate { why: "no such plan".into() };
     let event_of = |nm: f64| noise_of(nm).map_or(failed.clone(), |n| n.event(released));
@@ -131,7 +132,7 @@ impl Plan for TransferBlocks {
             let average = run.average(models.collect(), self.radius, self.features)?;
             match &self.rows {
                 None => Ok(average),
-                Some(rows) => run.through(average, rows),
+                Some(rows) => run.through(average, rows, self.radius),
             }
         })?;
         let mut weights = match &self.rows {

@@ -14,7 +14,7 @@
 //!
 //! *Reference.* Repair of Wang and Gu 2020; output perturbation of Chaudhuri, Monteleoni, Sarwate 2011.
 
-use super::support::{one_score, sparsity};
+use super::support::{mild, one_score, sparsity};
 use super::teacher::{Answers, Teacher, student};
 use super::{Method, Plan, Problem, needs_smooth, show};
 use crate::error::Result;
@@ -50,6 +50,7 @@ struct TransferConvex {
 }
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
+    let problem = &mild(problem);
     problem.needs_delta("transfer-convex")?;
     problem.needs_rows("transfer-convex")?;
     needs_smooth(problem, "transfer-convex")?;

@@ -18,7 +18,7 @@
 //!
 //! *Reference.* Repair of Wang and Gu 2020 (knowledge transfer), after Kifer, Smith, Thakurta 2012.
 
-use super::support::{Screening, alike, calibrated_with, fit, narrowed, one_score, share, sparsity, spread};
+use super::support::{Screening, alike, calibrated_with, fit, mild, narrowed, one_score, share, sparsity, spread};
 use super::teacher::{Answers, Teacher, student};
 use super::{Method, Plan, Problem, needs_smooth, show};
 use crate::error::{Error, Result};
@@ -55,6 +55,7 @@ struct TransferSupport {
 }
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
+    let problem = &mild(problem);
     problem.needs_delta("transfer-support")?;
     problem.needs_rows("transfer-support")?;
     needs_smooth(problem, "transfer-support")?;

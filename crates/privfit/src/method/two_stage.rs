@@ -17,7 +17,7 @@
 //! *Reference.* Kifer, Smith, Thakurta 2012, after Smith and Thakurta 2013; exact selection and curve of ours.
 
 use super::block_learner::{learner, usual_parts};
-use super::support::{OnColumns, calibrated_with, fit, narrowed, one_score, share, sparsity};
+use super::support::{OnColumns, calibrated_with, fit, mild, narrowed, one_score, share, sparsity};
 use super::{Method, Plan, Problem, objective, show};
 use crate::error::Result;
 use privfit_kernel::account::Event;
@@ -51,11 +51,12 @@ struct TwoStage {
 }
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
+    let problem = &mild(problem);
     problem.needs_delta("two-stage")?;
     objective::check(problem, "two-stage")?;
     one_score(problem, "two-stage")?;
     let count = sparsity(problem)?;
-    let parts = problem.settings.within("parts", usual_parts(problem), 2.0, 1e5)?.round() as u32;
+    let parts = problem.settings.within("parts", usual_parts(problem), 2.0, 1e4)?.round() as u32;
     let part = problem.settings.within("share", 0.5, 0.01, 0.99)?;
     let columns = count + usize::from(problem.constant().is_some());
     let inner = (objective::METHOD.plan)(&narrowed(&share(problem, 1.0 - part)?, columns))?;

@@ -11,6 +11,7 @@ use privfit::constraint::Constraint;
 use privfit::engine::Threads;
 use privfit::fit::{Job, Prepared, prepare};
 use privfit::method::Settings;
+use privfit::model::{Model, RowMap};
 use privfit::privacy::{Entropy, Run};
 
 /// Mean and standard error at a point of the grid, and what was run.
@@ -118,11 +119,11 @@ fn at(case: &Case, data: &Data, candidate: &Candidate, epsilon: f64, point: &Poi
         let entropy = Entropy::simulated(key(&[&case.name, candidate.name, &setting, &epsilon.to_string(), &seed.to_string()]));
         let start = thread_time();
         let mut run = Run::begin(&sample.train, &engine, &entropy, plan.plan.event()).map_err(privfit::Error::from)?;
-        let weights = plan.plan.run(&mut run, &|| {})?;
+        let (weights, map) = plan.plan.run_with_map(&mut run, &|| {})?;
         let released = run.close(weights).map_err(privfit::Error::from)?;
         seconds += thread_time() - start;
         let weights: Vec<f64> = released.into_value().iter().map(|w| if w.is_finite() { *w } else { 0.0 }).collect();
-        values.push(measure(&sample.judge, data, &weights));
+        values.push(measure(&sample.judge, data, &weights, map));
     }
     let (mean, error) = mean_and_error(&values);
     Ok(Outcome { mean, error, runs: values.len(), epsilon: truth, seconds: seconds / values.len().max(1) as f64, setting })
@@ -133,10 +134,16 @@ fn key(parts: &[&str]) -> u64 {
     parts.iter().flat_map(|p| p.bytes().chain([0])).fold(1, |k, b| splitmix64(k ^ u64::from(b)))
 }
 
-fn measure(judge: &Judge, data: &Data, weights: &[f64]) -> f64 {
+fn measure(judge: &Judge, data: &Data, weights: &[f64], map: Option<RowMap>) -> f64 {
+    let (loss, classes) = match judge {
+        Judge::Classes(_) => ("logistic", 2),
+        _ => ("squared", 0),
+    };
+    let model = Model { loss: loss.into(), loss_parameters: vec![], classes, weights: vec![weights.to_vec()], map };
     let score = |row: &privfit::data::encode::Row| {
-        let dense: f64 = row.dense.iter().zip(weights).map(|(x, w)| x * w).sum();
-        dense + row.pairs.iter().map(|(i, x)| x * weights[*i as usize]).sum::<f64>()
+        let mut out = Vec::new();
+        model.scores(row, &mut out);
+        out[0]
     };
     match judge {
         Judge::Truth(drawn) => drawn.relative_error(&data.schema, weights),

@@ -42,6 +42,7 @@ pub(super) const ALL: &[Candidate] = &[
     candidate("DP-IGHT corrected", "hard-thresholding", "DP-IGHT", Kind::Rival),
     candidate("DPSL-KT printed (NOT private)", "published-knowledge-transfer", "DPSL-KT", Kind::NotPrivate),
     candidate("noisy-thresholding", "noisy-thresholding", "", Kind::Ours),
+    candidate("weighted-columns", "weighted-columns", "", Kind::Ours),
     candidate("transfer-support", "transfer-support", "", Kind::Ours),
     candidate("transfer-blocks", "transfer-blocks", "", Kind::Ours),
     candidate("transfer-convex", "transfer-convex", "", Kind::Ours),

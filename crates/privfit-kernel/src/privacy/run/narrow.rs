@@ -53,10 +53,14 @@ impl<'d> Run<'d> {
         };
         // A panic in the scope leaves this run without its record, so it must not go on.
         self.lent = true;
+        let id = inner.id;
         let out = scope(&mut inner);
-        self.by_slot |= inner.by_slot;
-        self.lent = inner.lent;
-        self.record = inner.record;
+        // A scope may put another run in its place; the record of that one says nothing about these records.
+        if inner.id == id {
+            self.by_slot |= inner.by_slot;
+            self.lent = inner.lent;
+            self.record = inner.record;
+        }
         out
     }
 

@@ -7,6 +7,13 @@ use crate::error::{Error, Result};
 use crate::privacy::operator::{PublicRows, norm_bound};
 use crate::privacy::value::{Sensitive, Theorem};
 
+/// Bound on what float errors add to the distance of two vectors seen through rows of so many cells: each product is off by u times its
+/// number of terms, relative to sizes whose squares add up to at most features x norm^2 x longest^2; twice, and the cut besides.
+pub fn products_error(features: usize, norm: f64, longest: f64) -> f64 {
+    let k = features as f64;
+    4.0 * (k + 8.0) * f64::EPSILON * k.sqrt() * norm * longest
+}
+
 impl<'d> Run<'d> {
     /// Average of the models of all parts, each cut to a ball. One unit is in one part, whose model may change altogether, under every
     /// adjacency alike: the average moves by at most 2 radius / parts. Halving that for zero-out would be wrong. A model that is
@@ -37,8 +44,8 @@ impl<'d> Run<'d> {
             let factor = (radius / length).min(1.0) / parts;
             model.iter().for_each(|(i, x)| mean[*i as usize] += x * factor);
         }
-        // Errors of the sums are below one part in 10^8 for any number of parts that fits in memory.
-        let apart = 2.0 * radius / parts * (1.0 + 1e-8);
+        // Float errors: of each model's factor, and of sums of so many terms of at most radius / parts.
+        let apart = 2.0 * radius / parts * (1.0 + 1e-8) + 4.0 * parts * f64::EPSILON * radius;
         let claim = Theorem {
             reason: "one unit changes the model of one part, and each model lies in a ball: 2 radius / parts",
             zero_out: apart,
@@ -83,8 +90,9 @@ impl<'d> Run<'d> {
     }
 
     /// A vector seen through public rows: one number for each row. Distances grow by at most the largest singular value of the rows,
-    /// which is bounded here, from the rows themselves.
-    pub fn through(&self, value: Sensitive<Vec<f64>>, rows: &PublicRows) -> Result<Sensitive<Vec<f64>>> {
+    /// which is bounded here, from the rows themselves. The vector is cut to `longest`, a public length, so that the float error
+    /// of the products has a public bound.
+    pub fn through(&self, value: Sensitive<Vec<f64>>, rows: &PublicRows, longest: f64) -> Result<Sensitive<Vec<f64>>> {
         self.same_process()?;
         let Some(theorem) = value.claim.clone() else {
             return Err(Error::Mismatch { what: "no theorem bounds this vector" });
@@ -92,14 +100,20 @@ impl<'d> Run<'d> {
         if rows.features != value.value.len() || value.run != self.id {
             return Err(Error::Mismatch { what: "public rows and vector have different lengths, or runs" });
         }
-        let longest = norm_bound(rows);
-        let seen = rows.times(&value.value);
+        if !(longest > 0.0 && longest.is_finite()) {
+            return Err(Error::domain("longest", longest, "give a positive finite number"));
+        }
+        let norm = norm_bound(rows);
+        let length = value.value.iter().map(|w| w * w).sum::<f64>().sqrt();
+        let factor = if length > longest { longest / length } else { 1.0 };
+        let cut: Vec<f64> = value.value.iter().map(|w| w * factor).collect();
+        let error = products_error(rows.features, norm, longest);
         let claim = Theorem {
-            reason: "the claim of the vector times the largest singular value of public rows",
-            zero_out: theorem.zero_out * longest,
-            replace_one: theorem.replace_one * longest,
+            reason: "the claim of the vector times the largest singular value of public rows, and the float error of the products",
+            zero_out: theorem.zero_out * norm + error,
+            replace_one: theorem.replace_one * norm + error,
         };
-        Ok(Sensitive { value: seen, claim: Some(claim), ..value })
+        Ok(Sensitive { value: rows.times(&cut), claim: Some(claim), ..value })
     }
 
     /// Hands out a value without noise: only under a plan that says that nothing is guaranteed.

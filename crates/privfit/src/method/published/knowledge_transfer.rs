@@ -139,7 +139,7 @@ impl Plan for Transfer {
             Some((noise, _, rows, _)) => {
                 let answers = noise.release(run, rows.len(), |run| {
                     let teacher = train(run)?;
-                    run.through(teacher, rows)
+                    run.through(teacher, rows, UNCUT)
                 })?;
                 student(rows, &answers, self.count + usize::from(self.constant.is_some()))
             }

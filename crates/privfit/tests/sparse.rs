@@ -428,6 +428,42 @@ fn answers_are_bounded_by_the_rows_themselves() {
     assert!(norm_bound(&rows) > 2.0 * (50.0f64 / 3.0).sqrt());
 }
 
+/// Rows of words with a constant as long as the rest of the row: its curvature is another one than that of a word, and one length of a
+/// step for both would swing for ever.
+#[test]
+fn words_with_a_constant_are_learnt() {
+    let text = "[dataset]\nname = \"w\"\n[target]\nclasses = [\"0\", \"1\"]\n[features]\nkind = \"sparse\"\ndimension = 60\nrow_norm = 1\n";
+    let schema = Schema::parse(text).unwrap();
+    let mut random = privfit::data::generate::Random::new(8);
+    let (mut cells, mut labels) = (Vec::new(), Vec::new());
+    for _ in 0..3000 {
+        let class = random.below(2);
+        let mut row = vec![0f64; 60];
+        (0..8).for_each(|_| row[10 + random.below(50)] = 1.0);
+        // Each class has words of its own.
+        (0..2).for_each(|_| row[5 * class + random.below(5)] = 1.0);
+        let length = row.iter().sum::<f64>().sqrt();
+        cells.extend(row.iter().map(|x| x / length));
+        labels.push(class as f64);
+    }
+    let drawn = Drawn { weights: vec![0.0; 60], cells, labels };
+    let entropy = Entropy::simulated(2);
+    let data = drawn.dataset(&schema, &entropy).unwrap();
+    for method in ["hard-thresholding", "noisy-thresholding", "weighted-columns", "auto"] {
+        let prepared = prepare(&job(&schema, method, (8.0, 1e-6), &[("sparsity", 12.0)]), 3000, true).unwrap();
+        let artifact = prepared.train(&data, &entropy, 1, &|| ()).unwrap();
+        let encoder = privfit::data::encode::Encoder::new(&schema, &[], true).unwrap();
+        let mut row = privfit::data::encode::Row::default();
+        let (mut right, mut scores) = (0, Vec::new());
+        for (x, y) in drawn.cells.chunks(60).zip(&drawn.labels) {
+            encoder.encode(privfit::data::Record::Dense(x), None, &mut row);
+            artifact.model.scores(&row, &mut scores);
+            right += usize::from((scores[0] > 0.0) == (*y > 0.0));
+        }
+        assert!(right > 2500, "{method}: {right} of 3000");
+    }
+}
+
 /// Small versions of the comparisons: bands are generous, seeds are fixed.
 #[test]
 fn accuracy_on_generated_rows() {
@@ -440,6 +476,13 @@ fn accuracy_on_generated_rows() {
     let baseline = error_of(&design, "IGHT", (1.0, 0.01), 0..3, &set);
     assert!(baseline < 0.06, "{baseline}");
     let many = Design::bounded(20_000, 300, 10, false);
+    // Targets that are not cut: without noise the baseline is nearly exact.
+    let mut wide = many.schema().unwrap();
+    wide.target.values = privfit::schema::TargetValues::Bounds(-8.0, 8.0);
+    let prepared = prepare(&job(&wide, "IGHT", (1.0, 0.01), &set), 20_000, true).unwrap();
+    let (drawn, entropy) = (many.draw(1), Entropy::simulated(1));
+    let exact = drawn.relative_error(&wide, &weights(&prepared, &drawn.dataset(&wide, &entropy).unwrap(), &entropy));
+    assert!(exact < 0.02, "{exact}");
     let one = error_of(&many, "noisy-thresholding", (0.8, 0.01), 0..2, &set);
     assert!(one < 0.055, "{one}");
 }

@@ -423,7 +423,7 @@ fn sparse_and_dense_rows_agree() {
 #[test]
 fn answers_are_bounded_by_the_rows_themselves() {
     // Equal rows: the covariance of the law says 1/3, these have a singular value of sqrt(m k).
-    let rows = PublicRows { cells: vec![1.0; 50 * 4], features: 4 };
+    let rows = PublicRows::new(vec![1.0; 50 * 4], 4);
     near("equal rows", norm_bound(&rows), 200f64.sqrt(), 1e-2);
     assert!(norm_bound(&rows) > 2.0 * (50.0f64 / 3.0).sqrt());
 }

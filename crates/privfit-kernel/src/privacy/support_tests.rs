@@ -275,7 +275,7 @@ fn averages_move_by_two_radii_over_parts() {
     assert!((apart(&a.value, &b.value) / claim.zero_out - 1.0).abs() < 1e-6);
     assert!((apart(&a.value, &c.value) / claim.zero_out - 0.5).abs() < 1e-6);
     // Seen through public rows, the claim grows with them and still holds.
-    let rows = PublicRows { cells: (0..40).map(|i| f64::from(i % 7) - 3.0).collect(), features: 4 };
+    let rows = PublicRows::new((0..40).map(|i| f64::from(i % 7) - 3.0).collect(), 4);
     let (x, y) = (run.through(a, &rows, 10.0).unwrap(), run.through(b, &rows, 10.0).unwrap());
     assert!(apart(&x.value, &y.value) <= x.claim.clone().unwrap().zero_out);
     assert!(run.average(vec![parts[0].train(&up), parts[0].train(&up)], 3.0, 4).is_err(), "two teachers of one part");

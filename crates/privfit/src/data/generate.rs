@@ -298,7 +298,7 @@ pub fn public(rows: &[Row], schema: &Schema) -> PublicRows {
         row.dense.iter().zip(to.iter_mut()).for_each(|(x, c)| *c = *x);
         row.pairs.iter().for_each(|(i, x)| to[*i as usize] = *x);
     }
-    PublicRows { cells, features }
+    PublicRows::new(cells, features)
 }
 
 /// An encoded weight times this is the weight of the feature in its own units, for rows of numbers that are all divided by one length.

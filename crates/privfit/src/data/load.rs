@@ -127,7 +127,7 @@ pub fn public_features(files: &[PathBuf], schema: &Schema) -> Result<PublicRows>
     }
     match full {
         true => Err(Error::misuse("the public rows have more than 268 million cells: give fewer of them")),
-        false => Ok(PublicRows { cells, features }),
+        false => Ok(PublicRows::new(cells, features)),
     }
 }
 

@@ -129,7 +129,7 @@ impl Answers {
 
     /// The rows on some columns, divided by a bound on their largest singular value. Generated ones are the same on every run.
     pub(super) fn rows(&self, columns: &[usize]) -> Option<PublicRows> {
-        let mut rows = match self.public.as_ref()? {
+        let rows = match self.public.as_ref()? {
             Public::Given(rows) => rows.columns(columns),
             Public::Generated(count) => {
                 let mut state = 1u64;
@@ -139,14 +139,11 @@ impl Answers {
                     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
                     ((z ^ (z >> 31)) >> 11) as f64 * 0.5f64.powi(52) - 1.0
                 };
-                PublicRows { cells: (0..count * columns.len()).map(|_| uniform()).collect(), features: columns.len() }
+                PublicRows::new((0..count * columns.len()).map(|_| uniform()).collect(), columns.len())
             }
         };
         let bound = norm_bound(&rows);
-        if bound > 0.0 {
-            rows.cells.iter_mut().for_each(|x| *x /= bound);
-        }
-        Some(rows)
+        Some(if bound > 0.0 { rows.divided_by(bound) } else { rows })
     }
 }
 
@@ -160,7 +157,7 @@ pub(super) fn student(rows: &PublicRows, answers: &[f64], sparsity: usize) -> Ve
     }
     let plain = Loss { labels: (f32::MIN, f32::MAX), ..crate::loss::squared::squared(1e12) };
     let found = ight(data, &plain, &Thresholding { sparsity, always: None, ridge: 0.0, steps: 300 });
-    let mut out = vec![0f64; rows.features];
+    let mut out = vec![0f64; rows.features()];
     found.iter().for_each(|(i, w)| out[*i as usize] = *w);
     out
 }

@@ -72,7 +72,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         return Err(crate::error::Error::misuse("published-knowledge-transfer needs public rows: add --set rows=1000"));
     };
     // Cells of generated rows are spread evenly over their range, and were divided by a bound on their singular values.
-    let scale = rows.cells.iter().fold(0f64, |l, x| l.max(x.abs())) / cell;
+    let scale = rows.largest_cell() / cell;
     let n = problem.rows.max(1) as f64;
     // A gradient coordinate: the largest slope times the largest cell; for residuals the publication writes a constant, here 1.
     let gamma = cell * if problem.task == Task::Number { 1.0 } else { loss.lipschitz };

@@ -198,6 +198,8 @@ impl Case {
             Kind::NotPrivate if self.part == Part::Figure && self.large => 1,
             Kind::NotPrivate if self.part == Part::Figure => 2,
             Kind::Baseline if !self.drawn() => 1,
+            // The comparison that this table is for.
+            _ if self.part == Part::Defaults && (candidate.kind == Kind::General || candidate.name == "weighted-columns") => 25,
             _ if headline || (candidate.kind == Kind::Baseline && self.name == "chapter 3 linear n=800 d=1000") => 20,
             _ => self.seeds,
         }

@@ -389,7 +389,7 @@ fn tables_are_resumable() {
 fn sparse_tables_are_resumable() {
     let dir = scratch("sparse-tables");
     let out = dir.to_str().unwrap();
-    let only = "chapter 3 linear n=800,table 3.2 s=100";
+    let only = "chapter 3 linear n=800,table 3.2 s=2000";
     let all = ["bench", "tables", "sparse", "--only", only, "--quick", "--shared", "nowhere", "--out", out];
     let first = privfit(&all, b"");
     assert!(first.status.success(), "{}", text(&first.stderr));
@@ -407,7 +407,7 @@ fn sparse_tables_are_resumable() {
     assert!(
         page.contains("| DPSL-KT printed (NOT private) |") && page.contains("E2006-TFIDF") && page.contains("3.731 (0.207) /")
     );
-    for plot in ["chapter-3-linear-n-800-d-1000-small.png", "texts-for-table-3.2-s-100-small.svg"] {
+    for plot in ["chapter-3-linear-n-800-d-1000-small.png", "texts-for-table-3.2-s-2000-small.svg"] {
         assert!(std::fs::metadata(dir.join("plots").join(plot)).unwrap().len() > 1000);
     }
     let missing = privfit(&["bench", "tables", "sparse", "--only", "PCMAC", "--shared", "nowhere", "--out", out], b"");

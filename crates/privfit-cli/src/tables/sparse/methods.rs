@@ -53,8 +53,9 @@ pub(super) const ALL: &[Candidate] = &[
 
 /// Those that belong to a case.
 pub(super) fn of(case: &Case) -> impl Iterator<Item = &'static Candidate> {
-    let (texts, third) = (case.part == Part::Defaults, case.third);
-    ALL.iter().filter(move |c| match c.kind {
+    let (texts, third, numbers) = (case.part == Part::Defaults, case.third, case.loss == "linear");
+    // It divides rows by their own length, which a number depends on.
+    ALL.iter().filter(move |c| !(numbers && c.name == "weighted-columns")).filter(move |c| match c.kind {
         Kind::Baseline | Kind::Rival | Kind::Ours => true,
         // Chapter 2 is before it; without public rows, wide texts would need generated ones of gigabytes.
         Kind::NotPrivate => third && !texts,

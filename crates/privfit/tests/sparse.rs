@@ -420,6 +420,24 @@ fn sparse_and_dense_rows_agree() {
     }
 }
 
+/// A declared sparsity is enough, whatever is predicted: the method that `auto` takes can do it.
+#[test]
+fn auto_takes_a_method_that_can() {
+    let of = |target: &str, features: &str| {
+        let text =
+            format!("[dataset]\nname = \"a\"\n[target]\n{target}\n[features]\nkind = \"dense\"\ndimension = 500\n{features}\n");
+        let prepared = prepare(&job(&Schema::parse(&text).unwrap(), "auto", (1.0, 1e-4), &[("sparsity", 5.0)]), 900, true);
+        prepared.unwrap().method.name
+    };
+    let (two, three, number) = ("classes = [\"a\", \"b\"]", "classes = [\"a\", \"b\", \"c\"]", "bounds = [0, 1]");
+    assert_eq!(of(two, "bound = 1"), "noisy-thresholding");
+    assert_eq!(of(number, "bound = 1"), "noisy-thresholding");
+    assert_eq!(of(three, "bound = 1"), "hard-thresholding");
+    assert_eq!(of(two, "row_norm = 1"), "weighted-columns");
+    assert_eq!(of(three, "row_norm = 1"), "hard-thresholding");
+    assert_eq!(of(number, "row_norm = 1"), "hard-thresholding");
+}
+
 /// Public rows: what is seen through them is bounded from the rows, not from a law they may not follow.
 #[test]
 fn answers_are_bounded_by_the_rows_themselves() {

@@ -23,7 +23,7 @@ pub fn choose(problem: &Problem) -> &'static str {
     let smooth = problem.loss.name != "hinge";
     let grouped = problem.rows_per_unit > 1;
     if problem.settings.0.contains_key("sparsity") {
-        return sparse(problem, smooth && !grouped && problem.rows_known);
+        return sparse(problem, smooth && !grouped && problem.rows_known && !problem.loss.many);
     }
     match problem.task {
         Task::Location if problem.loss.name == "mean" => "statistics",
@@ -42,7 +42,8 @@ fn sparse(problem: &Problem, minimisable: bool) -> &'static str {
     let count = super::support::sparsity(problem).unwrap_or(1) as f64;
     let cells = count.sqrt() * problem.largest_cell() < 1.0;
     match problem.task {
-        _ if cells => "noisy-thresholding",
+        // It has one score to a class; several at once take the other one.
+        _ if cells && !problem.loss.many => "noisy-thresholding",
         Task::Classes(2) if minimisable => "weighted-columns",
         _ => "hard-thresholding",
     }

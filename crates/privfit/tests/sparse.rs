@@ -502,6 +502,11 @@ fn accuracy_on_generated_rows() {
     let (drawn, entropy) = (many.draw(1), Entropy::simulated(1));
     let exact = drawn.relative_error(&wide, &weights(&prepared, &drawn.dataset(&wide, &entropy).unwrap(), &entropy));
     assert!(exact < 0.02, "{exact}");
+    // Screening, then a teacher on what was chosen: with many records the choice is easy, and most of the budget is for the teacher.
+    let full = Design::bounded(20_000, 1000, 10, false);
+    let screened =
+        error_of(&full, "transfer-support", (0.8, 0.01), 0..3, &[("sparsity", 10.0), ("share", 0.25), ("residual_clip", 0.25)]);
+    assert!(screened < 0.15, "{screened}");
     let one = error_of(&many, "noisy-thresholding", (0.8, 0.01), 0..2, &set);
     assert!(one < 0.055, "{one}");
 }

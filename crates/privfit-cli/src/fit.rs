@@ -1,9 +1,11 @@
 //! `privfit fit`: train a model from a file.
 
 use crate::certificate::selected_line;
+use crate::spend::{Paid, Purse};
 use crate::{Failure, Format, print_line, quiet};
 use clap::Args;
 use privfit::account::{Adjacency, Event};
+use privfit::artifact::publish;
 use privfit::constraint::Constraint;
 use privfit::data::load::{Source, public_features};
 use privfit::fit::{Job, Prepared, prepare, public_rows};
@@ -21,10 +23,11 @@ use std::path::{Path, PathBuf};
   privfit fit examples/adult/job.toml
   privfit fit --data visits.csv --schema visits.toml --epsilon 1 --delta 1e-8 --out model.json
   privfit fit examples/adult/job.toml --epsilon 0.1 --dry-run
+  privfit fit examples/adult/job.toml --ledger adult.ledger --request monday
   privfit fit --data visits.csv --schema counts.toml --loss quantile --set quantile=0.9 --epsilon 1 --delta 1e-8 --out model.json
 
 A job file holds the same keys as the flags (data, labels, auxiliary, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out,
-threads, and a table [set]); paths in it are relative to it, and flags win over it."
+threads, ledger, request, and a table [set]); paths in it are relative to it, and flags win over it."
 )]
 pub(crate) struct Fit {
     /// Job file with the same keys as the flags
@@ -83,6 +86,8 @@ pub(crate) struct Fit {
     /// Run a published form for comparison, and show what it truly guarantees
     #[arg(long)]
     compare: bool,
+    #[command(flatten)]
+    purse: Purse,
     /// How results are printed
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -90,7 +95,7 @@ pub(crate) struct Fit {
 
 /// Keys of a job file.
 const KEYS: &str = "data, labels, auxiliary, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out, threads, \
-                    allow_large_delta, compare, set";
+                    ledger, ledger_key, request, allow_large_delta, compare, set";
 
 impl Fit {
     pub(crate) fn run(mut self) -> Result<(), Failure> {
@@ -125,6 +130,7 @@ impl Fit {
             compare: self.compare,
             auxiliary,
         };
+        self.purse.check(self.simulate.is_some())?;
         if self.dry_run {
             let (rows, counted) = public_rows(&job, None)?;
             return self.show_plan(&job, &prepare(&job, rows, counted)?);
@@ -135,6 +141,7 @@ impl Fit {
         let Some(out) = self.out.clone() else {
             return Err(Failure::misuse("no place for the model is given: add --out model.json"));
         };
+        crate::spend::check_places(&[self.data.clone(), self.labels.clone()].concat(), &out)?;
         // Entropy comes first: without randomness no data are opened.
         let entropy = match self.simulate {
             None => Entropy::system().map_err(Error::from)?,
@@ -147,12 +154,28 @@ impl Fit {
         if talk {
             self.say_plan(&prepared);
         }
+        let mut spending = match self.purse.reserve(|name| prepared.request(name))? {
+            None => None,
+            Some(Paid::Now(spending)) => Some(spending),
+            Some(Paid::Before(bytes)) => {
+                publish(&out, &bytes)?;
+                eprintln!("note: this request was released before; here is the same model again, and nothing was spent");
+                let text =
+                    String::from_utf8(bytes).map_err(|_| Error::Damaged("the ledger keeps no model: restore it".into()))?;
+                return self.report(&Artifact::from_json(&text)?, &out, None);
+            }
+        };
         let data = prepared.open(&source, &entropy)?;
         let bar = crate::progress::Bar::new(prepared.plan.ticks(), talk, "training");
-        let artifact = prepared.train(&data, &entropy, self.threads(), &|| bar.tick())?;
+        let mut artifact = prepared.train(&data, &entropy, self.threads(), &|| bar.tick())?;
         bar.finish();
-        std::fs::write(&out, artifact.to_json()?).map_err(|_| Failure::from(Error::Host))?;
-        self.report(&artifact, &out)
+        artifact.ledger = spending.as_ref().map(|s| s.position.clone());
+        let text = artifact.to_json()?;
+        if let Some(spending) = &mut spending {
+            spending.commit(text.as_bytes())?;
+        }
+        publish(&out, text.as_bytes())?;
+        self.report(&artifact, &out, spending.map(|s| s.line()))
     }
 
     fn threads(&self) -> usize {
@@ -192,6 +215,13 @@ impl Fit {
                 "epsilon" if self.epsilon.is_none() => self.epsilon = Some(need_number()?),
                 "delta" if self.delta.is_none() => self.delta = Some(need_number()?),
                 "adjacency" if self.adjacency.is_none() => self.adjacency = Some(need_text()?),
+                "ledger" if self.purse.ledger.is_none() => {
+                    let place = need_text()?;
+                    let path = if place.contains("://") { place } else { base.join(place).display().to_string() };
+                    self.purse.ledger = Some(path);
+                }
+                "ledger_key" if self.purse.ledger_key.is_none() => self.purse.ledger_key = Some(base.join(need_text()?)),
+                "request" if self.purse.request.is_none() => self.purse.request = Some(need_text()?),
                 "loss" if self.loss.is_none() => self.loss = Some(need_text()?),
                 "method" if self.method.is_none() => self.method = Some(need_text()?),
                 "constraint" if self.constraint.is_none() => self.constraint = Some(need_text()?),
@@ -210,7 +240,7 @@ impl Fit {
                     }
                 }
                 "data" | "labels" | "auxiliary" | "schema" | "out" | "rows" | "threads" | "epsilon" | "delta" | "adjacency"
-                | "loss" | "method" | "constraint" => {}
+                | "loss" | "method" | "constraint" | "ledger" | "ledger_key" | "request" => {}
                 _ => return Err(wrong(&key, &format!("unknown key: known are {KEYS}"))),
             }
         }
@@ -255,18 +285,21 @@ impl Fit {
         }
         print_line(&format!("cost      {}", guarantee_line(zero, replace, delta)));
         print_line(&format!("forecast  {}: about {}", forecast.what, forecast.text()));
+        if let Some(line) = self.purse.forecast(prepared)? {
+            print_line(&format!("ledger    {line}"));
+        }
         print_line("no data were opened; leave out --dry-run to train");
         Ok(())
     }
 
-    fn report(&self, artifact: &Artifact, out: &Path) -> Result<(), Failure> {
+    fn report(&self, artifact: &Artifact, out: &Path, spent: Option<String>) -> Result<(), Failure> {
         let g = &artifact.guarantee;
         if self.format == Format::Json {
             let json = serde_json::json!({
                 "model": out.display().to_string(), "method": artifact.training.method, "adjacency": g.adjacency.name(),
                 "private": g.private, "epsilon": {"zero_out": g.zero_out, "replace_one": g.replace_one}, "delta": g.delta,
                 "simulated": g.simulated, "public": artifact.training.public,
-                "selected": artifact.selected().map(|s| s.len()),
+                "selected": artifact.selected().map(|s| s.len()), "ledger": artifact.ledger,
             });
             print_line(&json.to_string());
             return Ok(());
@@ -285,6 +318,9 @@ impl Fit {
         if let Some(line) = selected_line(artifact) {
             print_line(&format!("selected   {line}"));
         }
+        if let Some(line) = spent {
+            print_line(&format!("ledger     {line}"));
+        }
         print_line(&format!("model      {}", out.display()));
         let next = match artifact.schema.task() {
             Task::Location => format!("privfit predict --model {} (prints the point)", out.display()),
@@ -301,7 +337,7 @@ pub(crate) fn guarantee_line(zero: Option<f64>, replace: Option<f64>, delta: f64
     format!("epsilon {} under zero-out, {} under replace-one, at delta {delta:e}", up(zero), up(replace))
 }
 
-fn read_text(path: &Path, what: &str) -> Result<String, Failure> {
+pub(crate) fn read_text(path: &Path, what: &str) -> Result<String, Failure> {
     std::fs::read_to_string(path)
         .map_err(|e| Failure::misuse(format!("cannot read the {what} {}: {e}; check the path", path.display())))
 }

@@ -7,10 +7,12 @@ mod bench_sparse;
 mod certificate;
 mod chart;
 mod fit;
+mod ledger;
 mod methods;
 mod predict;
 mod progress;
 mod schema;
+mod spend;
 mod tables;
 
 use clap::{Parser, Subcommand};
@@ -25,6 +27,7 @@ use std::process::ExitCode;
     after_help = "Examples:
   privfit fit examples/adult/job.toml
   privfit evaluate --model model.json --data test.csv
+  privfit ledger create visits.ledger --schema visits.toml --epsilon 4 --delta 1e-8
   privfit account --mechanism gaussian --noise-multiplier 1.1 --rate 0.01 --steps 1000 --delta 1e-5
   privfit account --request questions.json --format json
   privfit bench noise
@@ -46,6 +49,8 @@ enum Verb {
     Evaluate(predict::Evaluate),
     /// What a model file claims, and what was released
     Certificate(certificate::Certificate),
+    /// The budget of a data set: make, show, verify, export
+    Ledger(ledger::LedgerVerb),
     /// Every method and loss: needs, guarantee, source
     Methods(methods::Methods),
     /// Public facts of a data set: draft, check, validate
@@ -114,6 +119,7 @@ fn main() -> ExitCode {
         Verb::Predict(verb) => verb.run(),
         Verb::Evaluate(verb) => verb.run(),
         Verb::Certificate(verb) => verb.run(),
+        Verb::Ledger(verb) => verb.run(),
         Verb::Methods(verb) => verb.run(),
         Verb::Schema(verb) => verb.run(),
         Verb::Account(verb) => verb.run().map_err(Failure::from),

@@ -63,6 +63,13 @@ pub(crate) fn read_model(path: &Path) -> Result<Artifact, Failure> {
     Ok(artifact)
 }
 
+/// The same, with the bytes of the file.
+pub(crate) fn read_model_bytes(path: &Path) -> Result<(Artifact, Vec<u8>), Failure> {
+    let artifact = read_model(path)?;
+    let bytes = std::fs::read(path).map_err(|_| Failure::misuse("the model changed meanwhile: try again"))?;
+    Ok((artifact, bytes))
+}
+
 /// A cell of a CSV line.
 fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into() }

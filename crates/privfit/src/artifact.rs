@@ -2,6 +2,7 @@
 //! no losses, no counts of iterations, no times.
 
 use crate::error::{Error, Result};
+use crate::ledger::Position;
 use crate::loss::Task;
 use crate::model::{Model, RowMap};
 use crate::schema::Schema;
@@ -32,6 +33,9 @@ pub struct Artifact {
     pub training: Training,
     /// What it cost.
     pub guarantee: Guarantee,
+    /// The record of a ledger that paid for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<Position>,
 }
 
 /// How a model was trained: decided before data were opened.
@@ -81,6 +85,22 @@ struct File {
 /// Epsilon at a delta, none if the event has no guarantee there.
 pub fn epsilon(event: &Event, adjacency: Adjacency, delta: f64) -> Option<f64> {
     account::epsilon(event, adjacency, delta).ok().map(|a| a.bound.upper).filter(|e| e.is_finite())
+}
+
+/// Puts a file in its place, whole or not at all, so that it survives a crash.
+pub fn publish(path: &std::path::Path, bytes: &[u8]) -> Result<()> {
+    use std::io::Write;
+    let name = path.file_name().ok_or_else(|| Error::misuse("the path of the model has no name: give --out model.json"))?;
+    // Only what is released is ever in it, so that one left by a crash harms nobody; the next job of this process id takes it over.
+    let beside = path.with_file_name(format!(".{}.{}.partial", name.to_string_lossy(), std::process::id()));
+    let written = std::fs::File::create(&beside)
+        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
+        .and_then(|()| std::fs::rename(&beside, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&beside);
+        return Err(Error::Host);
+    }
+    crate::ledger::sqlite::sync_directory(path).map_err(|_| Error::Host)
 }
 
 impl Artifact {

@@ -5,6 +5,8 @@ use crate::constraint::Constraint;
 use crate::data::encode::{columns, is_sparse};
 use crate::data::load::{Source, count, load};
 use crate::error::{Error, Result};
+use crate::ledger::record::Scope;
+use crate::ledger::{Request, digest};
 use crate::loss::{self, Task};
 use crate::method::{self, Method, Plan, Problem, Settings, auto};
 use crate::model::Model;
@@ -199,6 +201,31 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
 }
 
 impl Prepared {
+    /// Whose budget this job spends.
+    pub fn scope(&self) -> Result<Scope> {
+        let schema = &self.job.schema;
+        Scope::of(schema, self.job.adjacency)
+    }
+
+    /// What this job asks of a ledger, under a name. Everything that it says is in the digest; where its files are is not.
+    pub fn request(&self, name: &str) -> Result<Request> {
+        let (p, event) = (&self.problem, self.plan.event());
+        let auxiliary = self.job.auxiliary.as_ref().map(|rows| rows.len());
+        let said = serde_json::json!({
+            "schema": self.job.schema, "rows": p.rows, "epsilon": p.target.epsilon, "delta": p.target.delta, "loss": p.loss.name,
+            "method": self.method.name, "settings": p.settings.0, "constraint": format!("{:?}", p.constraint), "auxiliary": auxiliary,
+            "event": event,
+        });
+        let version = env!("CARGO_PKG_VERSION");
+        Ok(Request {
+            name: name.into(),
+            job: "fit".into(),
+            digest: digest(&[b"fit", version.as_bytes(), name.as_bytes(), said.to_string().as_bytes()]),
+            scope: self.scope()?,
+            event: event.clone(),
+        })
+    }
+
     /// Reads the records. From here on nothing depends on what is in them, except through noise.
     pub fn open(&self, source: &Source, entropy: &Entropy) -> Result<Dataset> {
         let known = self.problem.rows_known.then_some(self.problem.rows);
@@ -259,6 +286,7 @@ impl Prepared {
                 event,
                 simulated,
             },
+            ledger: None,
         })
     }
 }

@@ -20,6 +20,7 @@ pub mod data;
 pub mod error;
 pub mod fit;
 pub mod forecast;
+pub mod ledger;
 pub mod loss;
 pub mod method;
 pub mod model;

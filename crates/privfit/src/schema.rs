@@ -22,12 +22,18 @@ use crate::loss::Task;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+/// Name of a data set that has none.
+pub const UNNAMED: &str = "unnamed";
+
 /// Public facts about a data set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Schema {
     /// Identity of the data set.
     pub name: String,
+    /// Data set that this one overlaps with, and whose budget it spends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
     /// Whose privacy is protected.
     pub unit: UnitOfPrivacy,
     /// Number of rows, or of units where there is a unit column, if declared.
@@ -164,7 +170,8 @@ impl Schema {
         }
         let mut top = Keys::new("", table);
         let mut dataset = top.table("dataset")?;
-        let name = dataset.text("name")?.unwrap_or_else(|| "unnamed".into());
+        let name = dataset.text("name")?.unwrap_or_else(|| UNNAMED.into());
+        let parent = dataset.text("parent")?;
         let unit = dataset.unit()?;
         let rows = match (dataset.whole("rows")?, dataset.whole("units")?) {
             (Some(_), Some(_)) => return Err(Error::misuse("[dataset] has both rows and units: give one of them")),
@@ -176,7 +183,7 @@ impl Schema {
             }
             (rows, units) => rows.or(units),
         };
-        dataset.finish("name, unit, rows, units")?;
+        dataset.finish("name, parent, unit, rows, units")?;
         let target = match top.table.contains_key("target") {
             true => target(top.table("target")?)?,
             false => Target { column: None, values: TargetValues::None, weights: Vec::new() },
@@ -196,7 +203,7 @@ impl Schema {
         };
         encoding.finish("intercept, scaling")?;
         top.finish("dataset, target, features, encoding")?;
-        let schema = Schema { name, unit, rows, target, features, intercept, scaling };
+        let schema = Schema { name, parent, unit, rows, target, features, intercept, scaling };
         schema.check()?;
         Ok(schema)
     }

@@ -29,7 +29,7 @@ pub use gdp::GaussianAccountant;
 pub use objective::ObjectiveAccountant;
 pub use pld::LossDistributionAccountant;
 pub use pure::PureAccountant;
-pub use rdp::{RenyiAccountant, epsilon_at_orders, renyi};
+pub use rdp::{RenyiAccountant, epsilon_at_orders, grid_gap, renyi};
 pub use selection::expected_runs;
 pub use sparse_vector::crossing_probability;
 pub use zcdp::{ConcentratedAccountant, optimal_epsilon, simple_epsilon};

@@ -308,18 +308,16 @@ pub fn epsilon_at_orders(event: &Event, adjacency: Adjacency, delta: f64, orders
     Ok(best * (1.0 + 1e-12))
 }
 
+/// Distance of linear terms on a grid from their continuous law, which no divergence can express: whoever adds up divergences adds it to
+/// delta, times 1 + exp(epsilon). Discrete Gaussian noise on a value needs none: its divergences never exceed the continuous ones.
+pub fn grid_gap(event: &Event, adjacency: Adjacency) -> Result<f64> {
+    let steps = event.steps(adjacency)?;
+    let linear: Vec<Step<'_>> = steps.into_iter().filter(|s| matches!(s.leaf, Event::ObjectivePerturbation(_))).collect();
+    Ok(discrete_gaussian_gap(&linear))
+}
+
 /// Adds Renyi divergences and converts at the best real order.
 pub struct RenyiAccountant;
-
-impl RenyiAccountant {
-    /// Distance of linear terms on a grid from their continuous law, which no divergence can express. Discrete Gaussian noise on a
-    /// value needs none: its divergences never exceed the continuous ones.
-    fn gap(&self, event: &Event, adjacency: Adjacency) -> Result<f64> {
-        let steps = event.steps(adjacency)?;
-        let linear: Vec<Step<'_>> = steps.into_iter().filter(|s| matches!(s.leaf, Event::ObjectivePerturbation(_))).collect();
-        Ok(discrete_gaussian_gap(&linear))
-    }
-}
 
 impl Accountant for RenyiAccountant {
     fn name(&self) -> &'static str {
@@ -328,7 +326,7 @@ impl Accountant for RenyiAccountant {
 
     fn epsilon(&self, event: &Event, adjacency: Adjacency, delta: f64) -> Result<Bound> {
         check_delta(delta, false)?;
-        let gap = self.gap(event, adjacency)?;
+        let gap = grid_gap(event, adjacency)?;
         let curve = |order: f64| renyi(event, adjacency, order).unwrap_or(f64::INFINITY);
         let bound = with_gap(delta, gap, |d| Ok(Bound { lower: 0.0, upper: epsilon_from_curve(&curve, d) }))?;
         if bound.upper == f64::INFINITY {
@@ -339,7 +337,7 @@ impl Accountant for RenyiAccountant {
 
     fn delta(&self, event: &Event, adjacency: Adjacency, epsilon: f64) -> Result<Bound> {
         check_epsilon(epsilon)?;
-        let gap = (1.0 + epsilon.exp()) * self.gap(event, adjacency)?;
+        let gap = (1.0 + epsilon.exp()) * grid_gap(event, adjacency)?;
         let upper = delta_from_curve(&|order| renyi(event, adjacency, order).unwrap_or(f64::INFINITY), epsilon) + gap;
         Ok(Bound { lower: 0.0, upper: upper.min(1.0) })
     }

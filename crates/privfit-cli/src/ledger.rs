@@ -1,0 +1,280 @@
+//! `privfit ledger`: the budget of a data set.
+
+use crate::{Failure, Format, print_line};
+use clap::{Args, Subcommand};
+use privfit::account::{Adjacency, Event, epsilon};
+use privfit::ledger::amount::Amount;
+use privfit::ledger::chain::Seal;
+use privfit::ledger::record::{Record, Scope};
+use privfit::ledger::verify::{Finding, verify, verify_model};
+use privfit::ledger::{Ledger, Status};
+use privfit::{Error, Schema};
+use std::path::{Path, PathBuf};
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  privfit ledger create visits.ledger --schema visits.toml --epsilon 4 --delta 1e-8
+  privfit fit job.toml --ledger visits.ledger --request monday
+  privfit ledger show visits.ledger
+  privfit ledger verify visits.ledger --model model.json
+  privfit ledger create 'postgres://me@localhost/team#visits' --schema visits.toml --epsilon 4 --delta 1e-8
+
+A job spends before data are opened, whatever becomes of it. Nothing is ever paid back.")]
+pub(crate) struct LedgerVerb {
+    #[command(subcommand)]
+    what: What,
+}
+
+/// Where a ledger is.
+#[derive(Args)]
+struct Place {
+    /// A file, or postgres://user@host/database#name
+    ledger: String,
+    /// File with the key, if the ledger was made with one
+    #[arg(long, value_name = "FILE")]
+    ledger_key: Option<PathBuf>,
+    /// How it is printed
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Make a ledger: one budget for everything that is ever released about a data set
+    Create {
+        #[command(flatten)]
+        place: Place,
+        /// Schema of the data set, for its name and its unit of privacy
+        #[arg(long)]
+        schema: PathBuf,
+        /// Epsilon of everything together
+        #[arg(long)]
+        epsilon: String,
+        /// Delta of everything together; 0 for jobs that are pure
+        #[arg(long)]
+        delta: f64,
+        /// zero-out (default), replace-one or add-remove: the same for every job
+        #[arg(long, default_value = "zero-out")]
+        adjacency: String,
+    },
+    /// What was spent, by which jobs, and what the next one may cost
+    Show {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Check the chain, the sums, the charges, and published models against it
+    Verify {
+        #[command(flatten)]
+        place: Place,
+        /// Model files that were published under this ledger
+        #[arg(long, num_args = 1..)]
+        model: Vec<PathBuf>,
+    },
+    /// All records as JSON, or with --request what was released then
+    Export {
+        #[command(flatten)]
+        place: Place,
+        /// Name of a request that was released
+        #[arg(long)]
+        request: Option<String>,
+        /// Where it goes; to the screen if none is given
+        #[arg(long)]
+        out: Option<PathBuf>,
+    },
+}
+
+/// The key of a ledger, from its file.
+pub(crate) fn seal(key: Option<&Path>) -> Result<Seal, Failure> {
+    let Some(path) = key else { return Ok(Seal::default()) };
+    let bytes = std::fs::read(path)
+        .map_err(|e| Failure::misuse(format!("cannot read the key {}: {e}; check the path", path.display())))?;
+    Ok(Seal::keyed(&bytes)?)
+}
+
+impl Place {
+    fn open(&self) -> Result<Ledger, Failure> {
+        Ok(Ledger::open(&self.ledger, seal(self.ledger_key.as_deref())?)?)
+    }
+}
+
+/// A number, rounded up: a printed epsilon must not be smaller than the true one.
+fn up(x: f64) -> String {
+    format!("{:.4}", (x * 1e4 - 1e-9).ceil() / 1e4)
+}
+
+impl LedgerVerb {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        match self.what {
+            What::Create { place, schema, epsilon, delta, adjacency } => create(&place, &schema, &epsilon, delta, &adjacency),
+            What::Show { place } => show(&place),
+            What::Verify { place, model } => check(&place, &model),
+            What::Export { place, request, out } => export(&place, request.as_deref(), out.as_deref()),
+        }
+    }
+}
+
+fn create(place: &Place, schema: &Path, epsilon: &str, delta: f64, adjacency: &str) -> Result<(), Failure> {
+    let schema = Schema::parse(&crate::fit::read_text(schema, "schema")?)?;
+    let scope = Scope::of(&schema, adjacency.parse().map_err(Error::from)?)?;
+    let cap = Amount::parse(epsilon).ok_or_else(|| {
+        Failure::misuse(format!("epsilon is {epsilon:?}: give a decimal with at most twelve digits after the point"))
+    })?;
+    Ledger::create(&place.ledger, seal(place.ledger_key.as_deref())?, scope.clone(), cap, delta)?;
+    if place.format == Format::Json {
+        let json = serde_json::json!({"dataset": scope.dataset, "unit": scope.unit, "adjacency": scope.adjacency.name(),
+            "epsilon": cap, "delta": delta});
+        print_line(&json.to_string());
+        return Ok(());
+    }
+    print_line(&format!("ledger    for {:?}, unit {}, {}", scope.dataset, scope.unit, scope.adjacency.name()));
+    print_line(&format!("budget    epsilon {cap} at delta {delta:e} for everything that is ever released"));
+    print_line("next      privfit fit JOB.toml --ledger LEDGER --request NAME");
+    Ok(())
+}
+
+/// Events of all jobs, in order.
+fn events(status: &Status) -> Vec<&Event> {
+    let event = |r| if let Record::Reserve { event, .. } = r { Some(event) } else { None };
+    status.records.iter().filter_map(|(r, _)| event(r)).collect()
+}
+
+/// Epsilon of one job by itself, at the delta of the ledger.
+fn alone(event: &Event, adjacency: Adjacency, delta: f64) -> Option<f64> {
+    epsilon(event, adjacency, delta).ok().map(|a| a.bound.upper).filter(|e| e.is_finite())
+}
+
+fn show(place: &Place) -> Result<(), Failure> {
+    let status = place.open()?.status()?;
+    let (t, s) = (&status.terms, &status.spent);
+    let (adjacency, delta) = (t.scope.adjacency, t.delta);
+    let events = events(&status);
+    let each: Vec<Option<f64>> = events.iter().map(|e| alone(e, adjacency, delta)).collect();
+    let sum = each.iter().copied().collect::<Option<Vec<f64>>>().map(|e| e.iter().sum::<f64>());
+    // As if all jobs had been fixed beforehand: the tight answer for what was done.
+    let together = match events.len() {
+        0 => None,
+        _ => alone(&Event::Compose(events.iter().map(|e| (*e).clone()).collect()), adjacency, delta),
+    };
+    let filter = status.together(s.jobs);
+    let next = s.next(&t.rule, adjacency, delta);
+    if place.format == Format::Json {
+        let mut at = each.iter();
+        let jobs: Vec<serde_json::Value> = status
+            .records
+            .iter()
+            .enumerate()
+            .filter_map(|(i, (r, _))| match r {
+                Record::Reserve { request, name, job, event, charge } => Some(serde_json::json!({
+                "sequence": i, "name": name, "job": job, "request": request, "released": status.released(request).is_some(),
+                "epsilon": at.next(), "charge": charge, "event": event})),
+                _ => None,
+            })
+            .collect();
+        let json = serde_json::json!({
+            "ledger": t.ledger, "dataset": t.scope.dataset, "unit": t.scope.unit, "adjacency": adjacency.name(),
+            "epsilon": t.epsilon, "delta": delta, "rule": t.rule, "jobs": jobs, "released": s.released,
+            "spent": {"part": s.part(&t.rule), "filter": filter, "fixed": together, "added": sum, "pure": s.pure, "renyi": s.renyi},
+            "next": next, "records": status.records.len(), "head": status.records.last().map(|r| &r.1),
+        });
+        print_line(&json.to_string());
+        return Ok(());
+    }
+    print_line(&format!("ledger    {:?}, unit {}, {}", t.scope.dataset, t.scope.unit, adjacency.name()));
+    print_line(&format!(
+        "budget    epsilon {} at delta {delta:e} for everything together, whatever is asked after which answer",
+        t.epsilon
+    ));
+    let open = s.jobs - s.released;
+    let lost = if open > 0 { format!(", {open} reserved and not released, which stays spent") } else { String::new() };
+    print_line(&format!("jobs      {} ({} released{lost})", s.jobs, s.released));
+    print_line(&format!("spent     {:.1} % of the budget", 100.0 * s.part(&t.rule).min(1.0)));
+    if s.jobs > 0 {
+        if let (Some(together), Some(sum)) = (together, sum) {
+            let fits = if s.jobs == 1 { "1 job".to_string() } else { format!("{} jobs", s.jobs) };
+            let not = if s.jobs > 1 { format!(", not {}", up(sum)) } else { String::new() };
+            let fixed = if s.jobs > 1 { ", had they been fixed beforehand" } else { "" };
+            print_line(&format!("together  {fits}, epsilon {}{not}{fixed}", up(together)));
+        }
+        if s.jobs > 1 {
+            print_line(&format!("          at most {} though each may have been chosen after the answers before it", up(filter)));
+        }
+    }
+    match next > 1e-6 {
+        true => print_line(&format!("next      one more job may have an epsilon of about {next:.4} at delta {delta:e}")),
+        false => print_line("next      nothing is left"),
+    }
+    let mut at = each.iter();
+    for (i, (record, _)) in status.records.iter().enumerate() {
+        if let Record::Reserve { name, job, request, .. } = record {
+            let own =
+                at.next().copied().flatten().map_or("no epsilon of its own".into(), |e| format!("epsilon {} by itself", up(e)));
+            let state = if status.released(request).is_some() { "released" } else { "reserved, not released" };
+            let short = if name.len() == 64 { format!("{}...", &name[..12]) } else { name.clone() };
+            print_line(&format!("  {i:>5}   {job} {short}: {own}, {state}"));
+        }
+    }
+    Ok(())
+}
+
+/// Prints findings; a refusal if one does not hold.
+pub(crate) fn say(findings: &[Finding], format: Format) -> Result<(), Failure> {
+    let holds = findings.iter().all(|f| f.holds);
+    if format == Format::Json {
+        print_line(&serde_json::json!({"holds": holds, "findings": findings}).to_string());
+    } else {
+        for f in findings {
+            print_line(&format!("{}  {:9} {}", if f.holds { "holds" } else { "FAILS" }, f.name, f.text));
+        }
+    }
+    match findings.iter().find(|f| !f.holds) {
+        None => Ok(()),
+        Some(f) => Err(Failure(Error::Refused(format!("{}: {}; do not rely on it before that is explained", f.name, f.text)))),
+    }
+}
+
+fn check(place: &Place, models: &[PathBuf]) -> Result<(), Failure> {
+    let (status, mut findings) = verify(&mut place.open()?)?;
+    for path in models {
+        let (artifact, bytes) = crate::predict::read_model_bytes(path)?;
+        match &artifact.ledger {
+            Some(position) => findings.extend(verify_model(&status, position, &bytes)),
+            None => findings.push(Finding { name: "ledger", holds: false, text: format!("{} names no ledger", path.display()) }),
+        }
+    }
+    say(&findings, place.format)
+}
+
+fn export(place: &Place, request: Option<&str>, out: Option<&Path>) -> Result<(), Failure> {
+    let mut ledger = place.open()?;
+    let status = ledger.status()?;
+    let bytes = match request {
+        Some(wanted) => {
+            let known = status.records.iter().find_map(|(r, _)| match r {
+                Record::Reserve { request, name, .. } if name == wanted || request == wanted => Some(request),
+                _ => None,
+            });
+            let Some((known, digest)) = known.and_then(|k| status.released(k).map(|d| (k, d))) else {
+                return Err(Failure(Error::Refused(format!("nothing was released under {wanted:?}: see `privfit ledger show`"))));
+            };
+            ledger.kept(known, digest)?
+        }
+        None => {
+            let records: Vec<serde_json::Value> = status
+                .records
+                .iter()
+                .enumerate()
+                .map(|(i, (r, hash))| serde_json::json!({"sequence": i, "hash": hash, "record": r}))
+                .collect();
+            let json = serde_json::json!({"format": "privfit-ledger", "version": 1, "records": records});
+            format!("{json:#}\n").into_bytes()
+        }
+    };
+    match out {
+        Some(path) => Ok(privfit::artifact::publish(path, &bytes)?),
+        None => {
+            use std::io::Write;
+            let _ = std::io::stdout().lock().write_all(&bytes);
+            Ok(())
+        }
+    }
+}

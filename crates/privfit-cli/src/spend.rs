@@ -1,0 +1,124 @@
+//! A job and its ledger: reserve before data are opened, commit before anything is published.
+
+use crate::Failure;
+use privfit::Error;
+use privfit::fit::Prepared;
+use privfit::ledger::{Ledger, Position, Request, Reserved, random_name};
+use std::path::{Path, PathBuf};
+
+/// Flags of everything that spends.
+#[derive(clap::Args, Clone, Default)]
+pub(crate) struct Purse {
+    /// Budget that pays: a file made by `privfit ledger create`, or postgres://user@host/database#name
+    #[arg(long)]
+    pub(crate) ledger: Option<String>,
+    /// Name of this request: asking again under it gives the same model and spends nothing. It is public
+    #[arg(long, value_name = "NAME", requires = "ledger")]
+    pub(crate) request: Option<String>,
+    /// File with the key of the ledger, if it was made with one
+    #[arg(long, value_name = "FILE", requires = "ledger")]
+    pub(crate) ledger_key: Option<PathBuf>,
+}
+
+/// What became of a request.
+pub(crate) enum Paid {
+    /// It is spent, and the job may go on.
+    Now(Spending),
+    /// It was released before; these are the bytes.
+    Before(Vec<u8>),
+}
+
+/// A reservation.
+pub(crate) struct Spending {
+    ledger: Ledger,
+    pub(crate) position: Position,
+}
+
+impl Purse {
+    /// Whether a job says who pays; a simulation never does.
+    pub(crate) fn check(&self, simulated: bool) -> Result<(), Failure> {
+        if simulated && self.ledger.is_some() {
+            return Err(Failure::misuse("a simulation is not private and can't be paid for: leave out --ledger, or --simulate"));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn open(&self) -> Result<Option<Ledger>, Failure> {
+        let Some(place) = &self.ledger else { return Ok(None) };
+        Ok(Some(Ledger::open(place, crate::ledger::seal(self.ledger_key.as_deref())?)?))
+    }
+
+    /// The request of a job: under the name that was given, or one that nobody will ask for again.
+    pub(crate) fn named(&self, request: impl Fn(&str) -> privfit::Result<Request>) -> Result<Request, Failure> {
+        let name = match &self.request {
+            Some(name) => name.clone(),
+            None => random_name()?,
+        };
+        Ok(request(&name)?)
+    }
+
+    /// Spends, if there is a ledger. When this returns it is on the disk.
+    pub(crate) fn reserve(&self, request: impl Fn(&str) -> privfit::Result<Request>) -> Result<Option<Paid>, Failure> {
+        let Some(mut ledger) = self.open()? else { return Ok(None) };
+        Ok(Some(match ledger.reserve(&self.named(request)?)? {
+            Reserved::Before(bytes) => Paid::Before(bytes),
+            Reserved::Now(position) => Paid::Now(Spending { ledger, position }),
+        }))
+    }
+
+    /// One line for a plan: whether the job fits, and what is left after it.
+    pub(crate) fn forecast(&self, prepared: &Prepared) -> Result<Option<String>, Failure> {
+        let Some(mut ledger) = self.open()? else { return Ok(None) };
+        let status = ledger.status()?;
+        let t = &status.terms;
+        if t.scope != prepared.scope()? {
+            return Ok(Some("the ledger is for other data, another unit or another adjacency: it would refuse this job".into()));
+        }
+        Ok(Some(match status.admits(prepared.plan.event()) {
+            Err(error) => format!("refused: {error}"),
+            Ok((_, sum)) => format!(
+                "fits: {:.1} % of the budget would be spent, and one more job could have an epsilon of about {:.4}",
+                100.0 * sum.part(&t.rule),
+                sum.next(&t.rule, t.scope.adjacency, t.delta)
+            ),
+        }))
+    }
+}
+
+impl Spending {
+    /// Writes down what is released; after that it may be published.
+    pub(crate) fn commit(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        Ok(self.ledger.commit(&self.position.request, bytes.to_vec())?)
+    }
+
+    /// One line about where the ledger stands now.
+    pub(crate) fn line(&self) -> String {
+        let p = &self.position;
+        let jobs = if p.jobs == 1 { "1 job".to_string() } else { format!("{} jobs", p.jobs) };
+        format!(
+            "record {}: {jobs} so far, together at most epsilon {:.4} of {} at delta {:e}",
+            p.sequence, p.epsilon, p.cap_epsilon, p.delta
+        )
+    }
+}
+
+/// Refuses before anything is spent what would fail after it: a file that is not there, a place that can't take the model.
+pub(crate) fn check_places(data: &[PathBuf], out: &Path) -> Result<(), Failure> {
+    for path in data {
+        if !path.is_file() {
+            return Err(Failure::misuse(format!("there is no file {}: check the path", path.display())));
+        }
+    }
+    let parent = out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if out.is_dir() || out.file_name().is_none() {
+        return Err(Failure::misuse(format!("{} is a directory: give the name of a file to --out", out.display())));
+    }
+    if !parent.is_dir() {
+        return Err(Failure::misuse(format!("there is no directory {}: make it, or give another --out", parent.display())));
+    }
+    let writable = std::fs::metadata(parent).is_ok_and(|m| !m.permissions().readonly());
+    if !writable || out.exists() && std::fs::metadata(out).is_ok_and(|m| m.permissions().readonly()) {
+        return Err(Failure(Error::misuse(format!("{} can't be written to: give another --out", out.display()))));
+    }
+    Ok(())
+}

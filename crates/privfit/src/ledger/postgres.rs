@@ -1,0 +1,158 @@
+//! A ledger in a PostgreSQL database, for a team: `postgres://user@host/database#name`. Transactions are serialisable, one at a time by
+//! a lock of the session (which ends with it, whatever happens to the program), and synchronised before they count as done.
+
+use super::chain::{Entry, ROOT};
+use super::store::{Append, Decide, Store, check_append, check_head, damaged, push};
+use crate::error::{Error, Result};
+use postgres::config::Host;
+use postgres::{Client, Config, IsolationLevel, NoTls};
+use std::time::Duration;
+
+/// A ledger in a database.
+pub struct Postgres {
+    client: Client,
+    name: String,
+    lock: i64,
+}
+
+const TABLES: &str = "
+    CREATE TABLE IF NOT EXISTS privfit_head (ledger text PRIMARY KEY, count bigint NOT NULL, hash text NOT NULL);
+    CREATE TABLE IF NOT EXISTS privfit_record (ledger text REFERENCES privfit_head, sequence bigint, body text NOT NULL, hash text NOT NULL,
+        PRIMARY KEY (ledger, sequence));
+    CREATE TABLE IF NOT EXISTS privfit_release (ledger text REFERENCES privfit_head, request text, bytes bytea NOT NULL,
+        PRIMARY KEY (ledger, request));";
+
+/// Guards the making of tables, so that two do not make them at once.
+const MAKING: i64 = 0x7072_6674_6d61_6b65;
+
+fn failed(what: &str) -> impl Fn(postgres::Error) -> Error + '_ {
+    move |e| match e.code().map(|c| c.code()) {
+        Some("55P03" | "40001" | "40P01" | "57014") => {
+            Error::Refused("the ledger is busy: another job holds it; try again when that has ended".into())
+        }
+        Some("42501" | "28000" | "28P01") => Error::misuse(format!("the ledger can't be {what}: the server refuses this user")),
+        // No text of the server: it may hold an address or a password.
+        _ => Error::Damaged(format!("the ledger can't be {what}: check that the server runs and has room, then try again")),
+    }
+}
+
+impl Postgres {
+    fn connect(address: &str, patience: Duration) -> Result<Postgres> {
+        let wrong = "give it as postgres://user@host/database#name";
+        let Some((address, name)) = address.split_once('#').filter(|(_, name)| super::record::is_name(name)) else {
+            return Err(Error::misuse(format!("the address of the ledger has no name of a ledger: {wrong}")));
+        };
+        let mut config: Config = address.parse().map_err(|_| Error::misuse(format!("the address can't be read: {wrong}")))?;
+        let here = |host: &Host| match host {
+            Host::Tcp(name) => ["localhost", "127.0.0.1", "::1"].contains(&name.as_str()),
+            Host::Unix(_) => true,
+        };
+        // Passwords and records are not sent in the clear.
+        if !config.get_hosts().iter().all(here) {
+            return Err(Error::misuse(
+                "the server is on another machine and this program has no encryption of its own: tunnel to it (ssh -L 5432:localhost:5432 \
+                 server) and give localhost",
+            ));
+        }
+        let mut client =
+            config.connect_timeout(patience).application_name("privfit").connect(NoTls).map_err(failed("reached"))?;
+        let millis = patience.as_millis();
+        let set = format!(
+            "SET lock_timeout = {millis}; SET statement_timeout = 0; SET synchronous_commit = on; SET search_path = public"
+        );
+        client.batch_execute(&set).map_err(failed("opened"))?;
+        for setting in ["fsync", "full_page_writes"] {
+            let row = client.query_one("SELECT current_setting($1)", &[&setting]).map_err(failed("opened"))?;
+            if row.get::<_, String>(0) != "on" {
+                return Err(Error::misuse(format!("the server runs with {setting} = off and forgets at a crash: set it to on")));
+            }
+        }
+        let digest = super::digest(&[b"privfit-ledger", name.as_bytes()]);
+        let lock = u64::from_str_radix(&digest[..16], 16).unwrap_or_default() as i64;
+        Ok(Postgres { client, name: name.into(), lock })
+    }
+
+    /// A new ledger; refused if there is one of this name.
+    pub fn create(address: &str) -> Result<Postgres> {
+        let mut made = Postgres::connect(address, super::sqlite::PATIENCE)?;
+        let written = failed("made");
+        let mut transaction = made.client.transaction().map_err(&written)?;
+        transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&MAKING]).map_err(&written)?;
+        transaction.batch_execute(TABLES).map_err(&written)?;
+        let insert = "INSERT INTO privfit_head VALUES ($1, 0, $2) ON CONFLICT DO NOTHING";
+        let new = transaction.execute(insert, &[&made.name, &ROOT]).map_err(&written)?;
+        if new != 1 {
+            return Err(Error::misuse(format!("there is a ledger {:?} already: give another name after #", made.name)));
+        }
+        transaction.commit().map_err(&written)?;
+        Ok(made)
+    }
+
+    /// A ledger that exists.
+    pub fn open(address: &str, patience: Duration) -> Result<Postgres> {
+        let mut opened = Postgres::connect(address, patience)?;
+        let tables =
+            opened.client.query_one("SELECT to_regclass('public.privfit_head') IS NOT NULL", &[]).map_err(failed("read"))?;
+        let head = "SELECT count(*) FROM privfit_head WHERE ledger = $1";
+        let known = tables.get::<_, bool>(0)
+            && opened.client.query_one(head, &[&opened.name]).map_err(failed("read"))?.get::<_, i64>(0) == 1;
+        if !known {
+            return Err(Error::misuse(format!("there is no ledger {:?}: make one with `privfit ledger create`", opened.name)));
+        }
+        Ok(opened)
+    }
+
+    /// The transaction itself; the lock is held.
+    fn alone(&mut self, decide: Decide<'_>) -> Result<Vec<Entry>> {
+        let (read, name) = (failed("read"), &self.name);
+        let transaction = self.client.build_transaction().isolation_level(IsolationLevel::Serializable).start();
+        let mut transaction = transaction.map_err(failed("locked"))?;
+        let (mut entries, mut size) = (Vec::new(), 0);
+        // Sizes first, so that no hostile table fills the memory.
+        let total = "SELECT coalesce(sum(length(body) + length(hash)), 0)::bigint FROM privfit_record WHERE ledger = $1";
+        if transaction.query_one(total, &[name]).map_err(&read)?.get::<_, i64>(0) > super::store::LARGEST as i64 {
+            return Err(damaged("it is larger than any of ours"));
+        }
+        let all = "SELECT sequence, body, hash FROM privfit_record WHERE ledger = $1 ORDER BY sequence";
+        for row in transaction.query(all, &[name]).map_err(&read)? {
+            let sequence: i64 = row.get(0);
+            push(&mut entries, &mut size, Entry { sequence: sequence as u64, body: row.get(1), hash: row.get(2) })?;
+        }
+        let head = transaction.query_one("SELECT count, hash FROM privfit_head WHERE ledger = $1", &[name]).map_err(&read)?;
+        check_head(&entries, head.get::<_, i64>(0) as u64, &head.get::<_, String>(1))?;
+        let Some(append) = decide(&entries)? else { return Ok(entries) };
+        check_append(&entries, &append)?;
+        let Append { entry, release } = append;
+        let written = failed("written");
+        let number = entry.sequence as i64;
+        let insert = "INSERT INTO privfit_record VALUES ($1, $2, $3, $4)";
+        transaction.execute(insert, &[name, &number, &entry.body, &entry.hash]).map_err(&written)?;
+        let update = "UPDATE privfit_head SET count = $2, hash = $3 WHERE ledger = $1";
+        transaction.execute(update, &[name, &(number + 1), &entry.hash]).map_err(&written)?;
+        if let Some((request, bytes)) = release {
+            transaction
+                .execute("INSERT INTO privfit_release VALUES ($1, $2, $3)", &[name, &request, &bytes])
+                .map_err(&written)?;
+        }
+        transaction.commit().map_err(&written)?;
+        entries.push(entry);
+        Ok(entries)
+    }
+}
+
+impl Store for Postgres {
+    fn transact(&mut self, decide: Decide<'_>) -> Result<Vec<Entry>> {
+        // Before the transaction begins: its view of the records must be newer than the lock.
+        self.client.execute("SELECT pg_advisory_lock($1)", &[&self.lock]).map_err(failed("locked"))?;
+        let done = self.alone(decide);
+        let unlocked = self.client.execute("SELECT pg_advisory_unlock($1)", &[&self.lock]).map_err(failed("unlocked"));
+        let entries = done?;
+        unlocked?;
+        Ok(entries)
+    }
+
+    fn release(&mut self, request: &str) -> Result<Option<Vec<u8>>> {
+        let kept = "SELECT bytes FROM privfit_release WHERE ledger = $1 AND request = $2";
+        Ok(self.client.query_opt(kept, &[&self.name, &request]).map_err(failed("read"))?.map(|r| r.get(0)))
+    }
+}

@@ -1,0 +1,170 @@
+//! The ledger through its own door, with a file of its own for each test.
+
+use super::*;
+use privfit_kernel::account::Adjacency;
+
+fn place(name: &str) -> String {
+    let path = std::env::temp_dir().join(format!("privfit-ledger-{}-{name}", std::process::id()));
+    for end in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(format!("{}{end}", path.display()));
+    }
+    path.display().to_string()
+}
+
+fn scope() -> Scope {
+    Scope { dataset: "visits".into(), unit: "row".into(), adjacency: Adjacency::ZeroOut }
+}
+
+fn request(name: &str, event: Event) -> Request {
+    let digest = digest(&[name.as_bytes(), format!("{event:?}").as_bytes()]);
+    Request { name: name.into(), job: "fit".into(), digest, scope: scope(), event }
+}
+
+fn make(name: &str, cap: &str, delta: f64) -> (String, Ledger) {
+    let place = place(name);
+    let ledger = Ledger::create(&place, Seal::default(), scope(), Amount::parse(cap).unwrap(), delta).unwrap();
+    (place, ledger)
+}
+
+#[test]
+fn ten_tenths_fit_and_an_eleventh_does_not() {
+    let (place, mut ledger) = make("tenths", "1.0", 0.0);
+    for i in 0..10 {
+        let job = request(&format!("job-{i}"), Event::pure(0.1));
+        let Reserved::Now(position) = ledger.reserve(&job).unwrap() else { panic!() };
+        assert_eq!((position.jobs, position.sequence), (i + 1, 2 * i + 1));
+        ledger.commit(&job.digest, format!("release {i}").into_bytes()).unwrap();
+    }
+    let refused = ledger.reserve(&request("job-10", Event::pure(0.1))).unwrap_err();
+    assert_eq!(refused.code(), 1, "{refused}");
+    assert_eq!(ledger.reserve(&request("tiny", Event::pure(1e-12))).unwrap_err().code(), 1);
+    let status = Ledger::open(&place, Seal::default()).unwrap().status().unwrap();
+    assert_eq!((status.spent.jobs, status.spent.released, status.spent.pure), (10, 10, Amount::parse("1")));
+}
+
+#[test]
+fn a_request_is_spent_once_and_gives_the_same_bytes() {
+    let (place, mut ledger) = make("once", "1", 1e-6);
+    let job = request("monday", Event::gaussian(20.0));
+    assert!(matches!(ledger.reserve(&job), Ok(Reserved::Now(_))));
+    // Reserved, and nobody knows what became of it.
+    assert_eq!(ledger.reserve(&job).unwrap_err().code(), 1);
+    ledger.commit(&job.digest, b"model".to_vec()).unwrap();
+    drop(ledger);
+    let mut ledger = Ledger::open(&place, Seal::default()).unwrap();
+    for _ in 0..3 {
+        assert_eq!(ledger.reserve(&job).unwrap(), Reserved::Before(b"model".to_vec()));
+    }
+    assert_eq!(ledger.status().unwrap().spent.jobs, 1);
+    assert!(ledger.commit(&job.digest, b"other".to_vec()).is_err(), "released once");
+    assert!(ledger.commit(&"0".repeat(64), b"other".to_vec()).is_err(), "nothing is released that was not reserved");
+    // A name is for one job.
+    assert_eq!(ledger.reserve(&request("monday", Event::gaussian(30.0))).unwrap_err().code(), 2);
+    for bad in ["", "a b", "ä", "../x", &"x".repeat(101)] {
+        assert_eq!(ledger.reserve(&request(bad, Event::gaussian(30.0))).unwrap_err().code(), 2, "{bad}");
+    }
+}
+
+#[test]
+fn other_data_units_and_adjacencies_are_refused() {
+    let (_, mut ledger) = make("scope", "1", 1e-6);
+    let job = request("a", Event::gaussian(20.0));
+    for other in [
+        Scope { dataset: "other".into(), ..scope() },
+        Scope { unit: "patient".into(), ..scope() },
+        Scope { adjacency: Adjacency::ReplaceOne, ..scope() },
+    ] {
+        let error = ledger.reserve(&Request { scope: other, ..job.clone() }).unwrap_err();
+        assert_eq!(error.code(), 2, "{error}");
+    }
+    assert_eq!(ledger.status().unwrap().spent.jobs, 0);
+}
+
+#[test]
+fn one_job_may_take_everything_as_the_only_one() {
+    let delta = 1e-6;
+    let event = |nm: f64| Event::gaussian(nm);
+    let target = privfit_kernel::account::Target { epsilon: 1.0, delta };
+    let exact = event(privfit_kernel::account::calibrate(target, event, Adjacency::ZeroOut).unwrap().upper);
+    let (_, mut ledger) = make("whole", "1", delta);
+    assert!(matches!(ledger.reserve(&request("all", exact.clone())), Ok(Reserved::Now(p)) if (0.999..=1.0).contains(&p.epsilon)));
+    for (name, event) in [("more", exact.clone()), ("little", Event::gaussian(1e6)), ("pure", Event::pure(1e-9))] {
+        let error = ledger.reserve(&request(name, event)).unwrap_err();
+        assert_eq!(error.code(), 1, "{error}");
+        assert!(error.to_string().contains("nothing is left"), "{error}");
+    }
+    // Not after something else.
+    let (_, mut ledger) = make("later", "1", delta);
+    ledger.reserve(&request("little", Event::gaussian(1e3))).unwrap();
+    assert_eq!(ledger.reserve(&request("all", exact)).unwrap_err().code(), 1);
+}
+
+#[test]
+fn what_guarantees_nothing_gets_nothing() {
+    let (_, mut ledger) = make("nothing", "1000", 1e-6);
+    let job = request("x", Event::NotPrivate { why: "published".into() });
+    assert_eq!(ledger.reserve(&job).unwrap_err().code(), 1);
+    let zero = request("y", Event::Compose(Vec::new()));
+    assert!(ledger.reserve(&zero).is_err(), "nothing is free");
+}
+
+#[test]
+fn missing_empty_and_foreign_files_release_nothing() {
+    let path = place("missing");
+    assert_eq!(Ledger::open(&path, Seal::default()).err().unwrap().code(), 2);
+    for bytes in [&b""[..], b"not a ledger", &[0u8; 5000]] {
+        std::fs::write(&path, bytes).unwrap();
+        let error = Ledger::open(&path, Seal::default()).and_then(|mut l| l.status()).err().unwrap();
+        assert_eq!(error.code(), 4, "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), bytes, "a foreign file stays as it is");
+    }
+    let error = Ledger::create(&path, Seal::default(), scope(), Amount::parse("1").unwrap(), 0.0).err().unwrap();
+    assert_eq!(error.code(), 2, "{error}");
+}
+
+#[test]
+fn a_newer_version_is_refused() {
+    let newer = "{\"open\":{\"version\":2,\"anything\":true}}";
+    let error = Record::read(newer).unwrap_err();
+    assert!(error.code() == 4 && error.to_string().contains("newer"), "{error}");
+}
+
+#[test]
+fn a_keyed_ledger_needs_its_key() {
+    let path = place("keyed");
+    let key = Seal::keyed(&[9; 32]).unwrap();
+    let mut ledger = Ledger::create(&path, key.clone(), scope(), Amount::parse("1").unwrap(), 1e-6).unwrap();
+    ledger.reserve(&request("a", Event::gaussian(30.0))).unwrap();
+    drop(ledger);
+    assert!(Ledger::open(&path, key).unwrap().status().is_ok());
+    assert_eq!(Ledger::open(&path, Seal::default()).unwrap().status().unwrap_err().code(), 4);
+}
+
+#[test]
+fn a_ledger_that_was_put_back_contradicts_its_models() {
+    let (path, mut ledger) = make("rollback", "2", 1e-6);
+    let (one, two) = (request("one", Event::gaussian(20.0)), request("two", Event::gaussian(20.0)));
+    let released = |ledger: &mut Ledger, job: &Request, bytes: &[u8]| {
+        let Reserved::Now(position) = ledger.reserve(job).unwrap() else { panic!() };
+        ledger.commit(&job.digest, bytes.to_vec()).unwrap();
+        position
+    };
+    let first = released(&mut ledger, &one, b"one");
+    drop(ledger);
+    let old = std::fs::read(&path).unwrap();
+    let mut ledger = Ledger::open(&path, Seal::default()).unwrap();
+    let second = released(&mut ledger, &two, b"two");
+    let holds = |ledger: &mut Ledger, position: &Position, bytes: &[u8]| {
+        let (status, findings) = verify::verify(ledger).unwrap();
+        assert!(findings.iter().all(|f| f.holds), "{findings:?}");
+        verify::verify_model(&status, position, bytes).iter().all(|f| f.holds)
+    };
+    assert!(holds(&mut ledger, &first, b"one") && holds(&mut ledger, &second, b"two"));
+    assert!(!holds(&mut ledger, &second, b"changed"));
+    drop(ledger);
+    std::fs::write(&path, old).unwrap();
+    let mut ledger = Ledger::open(&path, Seal::default()).unwrap();
+    assert!(holds(&mut ledger, &first, b"one") && !holds(&mut ledger, &second, b"two"), "rolled back");
+    released(&mut ledger, &request("three", Event::gaussian(20.0)), b"three");
+    assert!(!holds(&mut ledger, &second, b"two"), "forked");
+}

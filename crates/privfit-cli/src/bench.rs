@@ -97,6 +97,19 @@ Finished cells are kept in the output directory; a run that was stopped goes on 
         #[arg(long)]
         quick: bool,
     },
+    /// Round trips of a ledger (reserve and commit) on this disk, and a fit with a ledger against one without, in turns
+    #[command(after_help = "Example:\n  privfit bench ledger --job examples/adult/job.toml --directory .")]
+    Ledger {
+        /// Job that is fitted
+        #[arg(long)]
+        job: std::path::PathBuf,
+        /// Directory on the disk that is measured
+        #[arg(long, default_value = ".")]
+        directory: std::path::PathBuf,
+        /// Round trips, and a tenth of it of fits
+        #[arg(long, default_value_t = 200)]
+        repeats: usize,
+    },
     /// Private logistic regression on a directory with Xtr.npy, ytr.npy, Xte.npy, yte.npy and meta.json; one JSON line for each fit
     #[command(after_help = "Example:\n  privfit bench fit --data DATA/syn50k --epsilon 0.1,1,8 --repeats 3 --threads 1")]
     Fit {
@@ -153,6 +166,7 @@ impl Bench {
             What::Fit { data, test, epsilon, delta, repeats, threads } => {
                 super::bench_fit::run(&super::bench_fit::Options { data, test, epsilon, delta, repeats, threads })
             }
+            What::Ledger { job, directory, repeats } => super::bench_ledger::run(&job, &directory, repeats.max(10)),
             What::Sparse { rows, features, non_zeros, steps, zipf, epsilon, compare } => {
                 let options = super::bench_sparse::Options { rows, features, non_zeros, steps, zipf, epsilon, compare };
                 super::bench_sparse::run(&options)
@@ -319,7 +333,7 @@ fn gradient(rows: usize, features: usize, repeats: usize) -> Result<()> {
     let weights: Vec<f64> = (0..features).map(|i| ((i * 37 % 19) as f64 - 9.0) * 0.3).collect();
     #[cfg(target_arch = "x86_64")]
     if !(is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")) {
-        eprintln!("note: this processor lacks AVX2 and FMA, so there is nothing to compare");
+        crate::note(&format!("note: this processor lacks AVX2 and FMA, so there is nothing to compare"));
         return Ok(());
     }
     let fastest = |f: &mut dyn FnMut()| (0..repeats).map(|_| timed(&mut *f).1).fold(f64::INFINITY, f64::min);

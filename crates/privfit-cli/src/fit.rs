@@ -159,7 +159,9 @@ impl Fit {
             Some(Paid::Now(spending)) => Some(spending),
             Some(Paid::Before(bytes)) => {
                 publish(&out, &bytes)?;
-                eprintln!("note: this request was released before; here is the same model again, and nothing was spent");
+                crate::note(&format!(
+                    "note: this request was released before; here is the same model again, and nothing was spent"
+                ));
                 let text =
                     String::from_utf8(bytes).map_err(|_| Error::Damaged("the ledger keeps no model: restore it".into()))?;
                 return self.report(&Artifact::from_json(&text)?, &out, None);
@@ -250,9 +252,14 @@ impl Fit {
     fn say_plan(&self, prepared: &Prepared) {
         let reason = prepared.reason.map_or(String::new(), |r| format!(" (chosen because {r})"));
         let plan: Vec<String> = prepared.plan.describe().iter().map(|(k, v)| format!("{k} {v}")).collect();
-        eprintln!("method {}, loss {}{reason}: {}", prepared.method.name, prepared.problem.loss.name, plan.join(", "));
+        crate::note(&format!(
+            "method {}, loss {}{reason}: {}",
+            prepared.method.name,
+            prepared.problem.loss.name,
+            plan.join(", ")
+        ));
         if self.simulate.is_some() {
-            eprintln!("note: noise comes from a seed; the model will be marked as not private");
+            crate::note(&format!("note: noise comes from a seed; the model will be marked as not private"));
         }
     }
 

@@ -134,8 +134,13 @@ fn create(place: &Place, schema: &Path, epsilon: &str, delta: f64, adjacency: &s
 
 /// Events of all jobs, in order.
 fn events(status: &Status) -> Vec<&Event> {
-    let event = |r| if let Record::Reserve { event, .. } = r { Some(event) } else { None };
-    status.records.iter().filter_map(|(r, _)| event(r)).collect()
+    let mut events = Vec::new();
+    for (record, _) in &status.records {
+        if let Record::Reserve { event, .. } = record {
+            events.push(event);
+        }
+    }
+    events
 }
 
 /// Epsilon of one job by itself, at the delta of the ledger.

@@ -3,6 +3,7 @@
 mod account;
 mod bench;
 mod bench_fit;
+mod bench_ledger;
 mod bench_sparse;
 mod certificate;
 mod chart;
@@ -129,7 +130,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure(error)) => {
-            eprintln!("error: {error}");
+            note(&format!("error: {error}"));
             ExitCode::from(error.code())
         }
     }
@@ -141,4 +142,10 @@ pub(crate) fn print_line(line: &str) {
     if writeln!(std::io::stdout().lock(), "{line}").is_err() {
         std::process::exit(0);
     }
+}
+
+/// Prints a line for people. A screen that is closed or full is no reason to fail.
+pub(crate) fn note(line: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
 }

@@ -13,6 +13,8 @@ const UNIT: f64 = 1e12;
 impl Amount {
     /// Nothing.
     pub const ZERO: Amount = Amount(0);
+    /// More than any amount that can be written.
+    pub const LARGEST: Amount = Amount(u64::MAX);
 
     /// The smallest amount that is not below the number. A number within 1e-15 of a decimal with twelve digits is that decimal: 0.1 is
     /// no double, and whoever asks for it ten times means 1.

@@ -63,7 +63,7 @@ impl Postgres {
         client.batch_execute(&set).map_err(failed("opened"))?;
         for setting in ["fsync", "full_page_writes"] {
             let row = client.query_one("SELECT current_setting($1)", &[&setting]).map_err(failed("opened"))?;
-            if row.get::<_, String>(0) != "on" {
+            if row.try_get::<_, String>(0).map_err(failed("opened"))? != "on" {
                 return Err(Error::misuse(format!("the server runs with {setting} = off and forgets at a crash: set it to on")));
             }
         }
@@ -94,8 +94,8 @@ impl Postgres {
         let tables =
             opened.client.query_one("SELECT to_regclass('public.privfit_head') IS NOT NULL", &[]).map_err(failed("read"))?;
         let head = "SELECT count(*) FROM privfit_head WHERE ledger = $1";
-        let known = tables.get::<_, bool>(0)
-            && opened.client.query_one(head, &[&opened.name]).map_err(failed("read"))?.get::<_, i64>(0) == 1;
+        let known = tables.try_get::<_, bool>(0).map_err(failed("read"))?
+            && opened.client.query_one(head, &[&opened.name]).and_then(|r| r.try_get::<_, i64>(0)).map_err(failed("read"))? == 1;
         if !known {
             return Err(Error::misuse(format!("there is no ledger {:?}: make one with `privfit ledger create`", opened.name)));
         }
@@ -109,17 +109,22 @@ impl Postgres {
         let mut transaction = transaction.map_err(failed("locked"))?;
         let (mut entries, mut size) = (Vec::new(), 0);
         // Sizes first, so that no hostile table fills the memory.
-        let total = "SELECT coalesce(sum(length(body) + length(hash)), 0)::bigint FROM privfit_record WHERE ledger = $1";
-        if transaction.query_one(total, &[name]).map_err(&read)?.get::<_, i64>(0) > super::store::LARGEST as i64 {
+        let total =
+            "SELECT coalesce(sum(octet_length(body) + octet_length(hash)), 0)::bigint FROM privfit_record WHERE ledger = $1";
+        if transaction.query_one(total, &[name]).and_then(|r| r.try_get::<_, i64>(0)).map_err(&read)?
+            > super::store::LARGEST as i64
+        {
             return Err(damaged("it is larger than any of ours"));
         }
         let all = "SELECT sequence, body, hash FROM privfit_record WHERE ledger = $1 ORDER BY sequence";
         for row in transaction.query(all, &[name]).map_err(&read)? {
-            let sequence: i64 = row.get(0);
-            push(&mut entries, &mut size, Entry { sequence: sequence as u64, body: row.get(1), hash: row.get(2) })?;
+            let sequence: i64 = row.try_get(0).map_err(&read)?;
+            let (body, hash) = (row.try_get(1).map_err(&read)?, row.try_get(2).map_err(&read)?);
+            push(&mut entries, &mut size, Entry { sequence: sequence as u64, body, hash })?;
         }
         let head = transaction.query_one("SELECT count, hash FROM privfit_head WHERE ledger = $1", &[name]).map_err(&read)?;
-        check_head(&entries, head.get::<_, i64>(0) as u64, &head.get::<_, String>(1))?;
+        let (count, hash): (i64, String) = (head.try_get(0).map_err(&read)?, head.try_get(1).map_err(&read)?);
+        check_head(&entries, count as u64, &hash)?;
         let Some(append) = decide(&entries)? else { return Ok(entries) };
         check_append(&entries, &append)?;
         let Append { entry, release } = append;
@@ -153,6 +158,7 @@ impl Store for Postgres {
 
     fn release(&mut self, request: &str) -> Result<Option<Vec<u8>>> {
         let kept = "SELECT bytes FROM privfit_release WHERE ledger = $1 AND request = $2";
-        Ok(self.client.query_opt(kept, &[&self.name, &request]).map_err(failed("read"))?.map(|r| r.get(0)))
+        let row = self.client.query_opt(kept, &[&self.name, &request]).map_err(failed("read"))?;
+        row.map(|r| r.try_get(0)).transpose().map_err(failed("read"))
     }
 }

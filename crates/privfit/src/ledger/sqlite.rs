@@ -1,7 +1,7 @@
 //! A ledger in one file, by SQLite: a write-ahead log that is synchronised at every commit, and transactions that are alone from their
-//! first word. Before a transaction counts as done, the log is copied into the file and both are synchronised: what a log holds can be
-//! cut off by one damaged bit without anybody noticing, what the file holds can't (the count and the digest of the last record are kept
-//! on another page than the records).
+//! first word. Before anything is published, the log is copied into the file and both are synchronised: what a log holds can be cut off by
+//! one damaged bit without anybody noticing, what the file holds can't (the count and the digest of the last record are kept on another
+//! page than the records).
 
 use super::chain::{Entry, ROOT};
 use super::store::{Append, Decide, LARGEST_BODY, LARGEST_RELEASE, Store, check_append, check_head, damaged, push};
@@ -27,14 +27,20 @@ const TABLES: [&str; 3] = [
 /// A ledger file.
 pub struct Sqlite {
     connection: Connection,
+    patience: Duration,
+}
+
+const BUSY: &str = "the ledger is busy: another job holds it; try again when that has ended";
+
+fn busy(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked};
+    matches!(error.sqlite_error_code(), Some(DatabaseBusy | DatabaseLocked))
 }
 
 fn failed(what: &str) -> impl Fn(rusqlite::Error) -> Error + '_ {
     use rusqlite::ErrorCode::*;
     move |e| match e.sqlite_error_code() {
-        Some(DatabaseBusy | DatabaseLocked) => {
-            Error::Refused("the ledger is busy: another job holds it; try again when that has ended".into())
-        }
+        Some(DatabaseBusy | DatabaseLocked) => Error::Refused(BUSY.into()),
         Some(DiskFull | SystemIoFailure | ReadOnly | CannotOpen | PermissionDenied | OutOfMemory) => {
             // No text of the library: it may hold a path.
             Error::Damaged(format!(
@@ -62,7 +68,7 @@ impl Sqlite {
         transaction.execute("INSERT INTO head VALUES (0, 0, ?1)", [ROOT]).map_err(&made)?;
         transaction.pragma_update(None, "application_id", APPLICATION).map_err(&made)?;
         transaction.commit().map_err(&made)?;
-        let mut made = Sqlite { connection };
+        let mut made = Sqlite { connection, patience: PATIENCE };
         made.settle()?;
         sync_directory(path)?;
         Ok(made)
@@ -83,18 +89,23 @@ impl Sqlite {
         if found.iter().flatten().ne(TABLES) || found.len() != TABLES.len() {
             return Err(damaged("its tables are not ours"));
         }
-        Ok(Sqlite { connection })
+        Ok(Sqlite { connection, patience })
     }
 
-    /// Copies the log into the file and synchronises both.
+    /// Copies the log into the file and synchronises both. Two can't do it at once, and the library does not wait by itself.
     fn settle(&mut self) -> Result<()> {
-        let all = self.connection.query_row("PRAGMA wal_checkpoint(FULL)", [], |r| {
-            Ok((r.get::<_, i64>(0)?, r.get::<_, i64>(1)?, r.get::<_, i64>(2)?))
-        });
-        match all.map_err(failed("written"))? {
-            (0, log, copied) if log == copied => Ok(()),
-            _ => Err(Error::Refused("the ledger is busy: another job holds it; try again when that has ended".into())),
+        let wait = Duration::from_millis(3);
+        for _ in 0..=self.patience.as_millis() / wait.as_millis() {
+            let all = self.connection.query_row("PRAGMA wal_checkpoint(FULL)", [], |r| {
+                Ok((r.get::<_, i64>(0)?, r.get::<_, i64>(1)?, r.get::<_, i64>(2)?))
+            });
+            match all {
+                Ok((0, log, copied)) if log == copied => return Ok(()),
+                Err(e) if !busy(&e) => return Err(failed("written")(e)),
+                _ => std::thread::sleep(wait),
+            }
         }
+        Err(Error::Refused(BUSY.into()))
     }
 }
 
@@ -176,30 +187,30 @@ impl Store for Sqlite {
             let [(0, count, hash)] = head.as_slice() else { return Err(damaged("its head is missing")) };
             check_head(&entries, *count as u64, hash)?;
         }
-        let Some(append) = decide(&entries)? else {
-            drop(transaction);
-            // What somebody else wrote and did not live to copy is taken as true here, so it must last.
-            self.settle()?;
-            return Ok(entries);
-        };
+        let Some(append) = decide(&entries)? else { return Ok(entries) };
         check_append(&entries, &append)?;
         let Append { entry, release } = append;
         let written = failed("written");
         let number = entry.sequence as i64;
         transaction.execute("INSERT INTO record VALUES (?1, ?2, ?3)", (number, &entry.body, &entry.hash)).map_err(&written)?;
         transaction.execute("UPDATE head SET count = ?1, hash = ?2", (number + 1, &entry.hash)).map_err(&written)?;
+        let releases = release.is_some();
         if let Some((request, bytes)) = release {
             let limit = (bytes.len() + LARGEST_BODY) as i32;
             transaction.set_limit(Limit::SQLITE_LIMIT_LENGTH, limit).map_err(&written)?;
             transaction.execute("INSERT INTO release VALUES (?1, ?2)", (request, bytes)).map_err(&written)?;
         }
         transaction.commit().map_err(&written)?;
-        self.settle()?;
+        if releases {
+            self.settle()?;
+        }
         entries.push(entry);
         Ok(entries)
     }
 
     fn release(&mut self, request: &str) -> Result<Option<Vec<u8>>> {
+        // Whoever wrote it may not have lived to copy it, and it is about to be published.
+        self.settle()?;
         let read = failed("read");
         self.connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LARGEST_RELEASE as i32 + 1024).map_err(&read)?;
         let bytes = self.connection.query_row("SELECT bytes FROM release WHERE request = ?1", [request], |r| r.get(0));

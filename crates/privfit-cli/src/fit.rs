@@ -167,7 +167,11 @@ impl Fit {
                 return self.report(&Artifact::from_json(&text)?, &out, None);
             }
         };
-        let data = prepared.open(&source, &entropy)?;
+        // Whatever fails from here on, what was reserved stays spent, and whoever reads the message should know.
+        let data = prepared.open(&source, &entropy).map_err(|error| match error {
+            Error::Misuse(text) if spending.is_some() => Error::Misuse(format!("{text} (what was reserved stays spent)")),
+            other => other,
+        })?;
         let bar = crate::progress::Bar::new(prepared.plan.ticks(), talk, "training");
         let mut artifact = prepared.train(&data, &entropy, self.threads(), &|| bar.tick())?;
         bar.finish();

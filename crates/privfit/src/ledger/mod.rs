@@ -204,21 +204,29 @@ impl Status {
 
     /// Position of a reservation.
     fn position(&self, request: &str) -> Option<Position> {
-        let at = |(r, _): &(Record, String)| matches!(r, Record::Reserve { request: r, .. } if r == request);
-        let at = self.records.iter().position(at)?;
-        let upto: Vec<Record> = self.records[..=at].iter().map(|r| r.0.clone()).collect();
-        let spent = Spent::of(&upto).ok()?;
-        let t = &self.terms;
-        Some(Position {
-            ledger: t.ledger.clone(),
-            request: request.into(),
-            sequence: at as u64,
-            hash: self.records[at].1.clone(),
-            jobs: spent.jobs,
-            epsilon: self.together(spent.jobs),
-            cap_epsilon: t.epsilon.number(),
-            delta: t.delta,
-        })
+        let mut jobs = 0;
+        for (at, (record, hash)) in self.records.iter().enumerate() {
+            if let Record::Reserve { request: this, .. } = record {
+                jobs += 1;
+                if this == request {
+                    return Some(Position {
+                        ledger: self.terms.ledger.clone(),
+                        request: request.into(),
+                        sequence: at as u64,
+                        hash: hash.clone(),
+                        jobs,
+                        epsilon: self.together(jobs),
+                        cap_epsilon: self.terms.epsilon.number(),
+                        delta: self.terms.delta,
+                    });
+                }
+            }
+        }
+        None
+    }
+
+    fn reserved(&self, request: &str) -> bool {
+        self.records.iter().any(|(r, _)| matches!(r, Record::Reserve { request: this, .. } if this == request))
     }
 
     /// Digest of what was released for a request.
@@ -281,9 +289,9 @@ impl Ledger {
             ));
         }
         let seal = self.seal.clone();
-        let mut before = None;
-        let entries = self.store.transact(&mut |entries| {
-            let status = Ledger::look(&seal, entries)?;
+        let (mut before, mut position) = (None, None);
+        self.store.transact(&mut |entries| {
+            let mut status = Ledger::look(&seal, entries)?;
             let scope = &status.terms.scope;
             if *scope != job.scope {
                 let say = |s: &Scope| format!("{:?}, unit {}, {}", s.dataset, s.unit, s.adjacency);
@@ -324,12 +332,14 @@ impl Ledger {
             };
             let body = record.body()?;
             Record::read(&body)?;
-            Ok(Some(Append { entry: seal.next(entries, body), release: None }))
+            let entry = seal.next(entries, body);
+            status.records.push((record, entry.hash.clone()));
+            position = status.position(&job.digest);
+            Ok(Some(Append { entry, release: None }))
         })?;
         if let Some(digest) = before {
             return Ok(Reserved::Before(self.kept(&job.digest, &digest)?));
         }
-        let position = read(&entries)?.position(&job.digest);
         position.map(Reserved::Now).ok_or_else(|| damaged("a reservation is missing"))
     }
 
@@ -339,7 +349,7 @@ impl Ledger {
         let body = Record::Commit { request: request.into(), release: digest_of(&bytes) }.body()?;
         self.store.transact(&mut |entries| {
             let status = Ledger::look(&seal, entries)?;
-            let reserved = status.position(request).is_some();
+            let reserved = status.reserved(request);
             match (reserved, status.released(request)) {
                 (true, None) => {
                     let release = Some((request.to_string(), bytes.clone()));

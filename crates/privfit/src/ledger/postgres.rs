@@ -32,7 +32,7 @@ fn failed(what: &str) -> impl Fn(postgres::Error) -> Error + '_ {
         }
         Some("42501" | "28000" | "28P01") => Error::misuse(format!("the ledger can't be {what}: the server refuses this user")),
         // No text of the server: it may hold an address or a password.
-        _ => Error::Damaged(format!("the ledger can't be {what}: check that the server runs and has room, then try again")),
+        _ => Error::Refused(format!("the ledger can't be {what}: check that the server runs and has room, then try again")),
     }
 }
 

@@ -33,14 +33,15 @@ pub struct Sqlite {
 const BUSY: &str = "the ledger is busy: another job holds it; try again when that has ended";
 
 fn busy(error: &rusqlite::Error) -> bool {
-    use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked};
-    matches!(error.sqlite_error_code(), Some(DatabaseBusy | DatabaseLocked))
+    use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, FileLockingProtocolFailed};
+    // The last one: somebody stands in the middle of setting up the log.
+    matches!(error.sqlite_error_code(), Some(DatabaseBusy | DatabaseLocked | FileLockingProtocolFailed))
 }
 
 fn failed(what: &str) -> impl Fn(rusqlite::Error) -> Error + '_ {
     use rusqlite::ErrorCode::*;
     move |e| match e.sqlite_error_code() {
-        Some(DatabaseBusy | DatabaseLocked) => Error::Refused(BUSY.into()),
+        _ if busy(&e) => Error::Refused(BUSY.into()),
         Some(DiskFull | SystemIoFailure | ReadOnly | CannotOpen | PermissionDenied | OutOfMemory) => {
             // No text of the library: it may hold a path.
             Error::Damaged(format!(

@@ -13,10 +13,10 @@ pub(crate) struct Purse {
     #[arg(long)]
     pub(crate) ledger: Option<String>,
     /// Name of this request: asking again under it gives the same model and spends nothing. It is public
-    #[arg(long, value_name = "NAME", requires = "ledger")]
+    #[arg(long, value_name = "NAME")]
     pub(crate) request: Option<String>,
     /// File with the key of the ledger, if it was made with one
-    #[arg(long, value_name = "FILE", requires = "ledger")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) ledger_key: Option<PathBuf>,
 }
 
@@ -39,6 +39,9 @@ impl Purse {
     pub(crate) fn check(&self, simulated: bool) -> Result<(), Failure> {
         if simulated && self.ledger.is_some() {
             return Err(Failure::misuse("a simulation is not private and can't be paid for: leave out --ledger, or --simulate"));
+        }
+        if self.ledger.is_none() && (self.request.is_some() || self.ledger_key.is_some()) {
+            return Err(Failure::misuse("a request is for a ledger and none is given: add --ledger FILE"));
         }
         Ok(())
     }

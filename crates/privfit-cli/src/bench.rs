@@ -333,7 +333,7 @@ fn gradient(rows: usize, features: usize, repeats: usize) -> Result<()> {
     let weights: Vec<f64> = (0..features).map(|i| ((i * 37 % 19) as f64 - 9.0) * 0.3).collect();
     #[cfg(target_arch = "x86_64")]
     if !(is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")) {
-        crate::note(&format!("note: this processor lacks AVX2 and FMA, so there is nothing to compare"));
+        crate::note("note: this processor lacks AVX2 and FMA, so there is nothing to compare");
         return Ok(());
     }
     let fastest = |f: &mut dyn FnMut()| (0..repeats).map(|_| timed(&mut *f).1).fold(f64::INFINITY, f64::min);

@@ -159,9 +159,7 @@ impl Fit {
             Some(Paid::Now(spending)) => Some(spending),
             Some(Paid::Before(bytes)) => {
                 publish(&out, &bytes)?;
-                crate::note(&format!(
-                    "note: this request was released before; here is the same model again, and nothing was spent"
-                ));
+                crate::note("note: this request was released before; here is the same model again, and nothing was spent");
                 let text =
                     String::from_utf8(bytes).map_err(|_| Error::Damaged("the ledger keeps no model: restore it".into()))?;
                 return self.report(&Artifact::from_json(&text)?, &out, None);
@@ -263,7 +261,7 @@ impl Fit {
             plan.join(", ")
         ));
         if self.simulate.is_some() {
-            crate::note(&format!("note: noise comes from a seed; the model will be marked as not private"));
+            crate::note("note: noise comes from a seed; the model will be marked as not private");
         }
     }
 

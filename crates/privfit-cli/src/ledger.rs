@@ -264,12 +264,11 @@ fn export(place: &Place, request: Option<&str>, out: Option<&Path>) -> Result<()
             ledger.kept(known, digest)?
         }
         None => {
-            let records: Vec<serde_json::Value> = status
-                .records
-                .iter()
-                .enumerate()
-                .map(|(i, (r, hash))| serde_json::json!({"sequence": i, "hash": hash, "record": r}))
-                .collect();
+            // The text of a record is what its digest is made of.
+            let mut records = Vec::new();
+            for (i, (record, hash)) in status.records.iter().enumerate() {
+                records.push(serde_json::json!({"sequence": i, "hash": hash, "body": record.body()?, "record": record}));
+            }
             let json = serde_json::json!({"format": "privfit-ledger", "version": 1, "records": records});
             format!("{json:#}\n").into_bytes()
         }

@@ -58,7 +58,7 @@ pub(crate) fn read_model(path: &Path) -> Result<Artifact, Failure> {
         String::from_utf8(bytes).map_err(|_| Error::Damaged("the model file is damaged (not text): fetch it again".into()))?;
     let artifact = Artifact::from_json(&text)?;
     if !artifact.guarantee.private {
-        crate::note(&format!("note: this model is not private (a simulation, or a published form without a guarantee)"));
+        crate::note("note: this model is not private (a simulation, or a published form without a guarantee)");
     }
     Ok(artifact)
 }
@@ -237,7 +237,7 @@ impl Evaluate {
             for (name, point, mean) in apart.iter().flat_map(Apart::report) {
                 print_line(&format!("column    {name}: point {point:.6}, mean distance {mean:.6}"));
             }
-            crate::note(&format!("these rows count as public: the numbers above are exact and nothing protects them"));
+            crate::note("these rows count as public: the numbers above are exact and nothing protects them");
         }
         Ok(())
     }

@@ -128,9 +128,9 @@ fn init(path: &PathBuf) -> Result<(), Failure> {
         });
     }
     print_line(out.trim_end());
-    crate::note(&format!(
-        "types are a guess from the first rows: look at them before you publish the schema; remove the target from [features]"
-    ));
+    crate::note(
+        "types are a guess from the first rows: look at them before you publish the schema; remove the target from [features]",
+    );
     Ok(())
 }
 

@@ -279,3 +279,28 @@ fn parquet() {
     });
     std::fs::remove_file(path).unwrap();
 }
+
+/// A schema that is read is one that holds together.
+#[test]
+fn schema() {
+    fuzz("schema", 20_000, |bytes| match std::str::from_utf8(bytes).ok().map(privfit::Schema::parse) {
+        Some(Ok(schema)) => {
+            assert!(schema.check().is_ok());
+            Outcome::Read(1)
+        }
+        _ => Outcome::Refused,
+    });
+}
+
+/// A record of a ledger that is read is written again as it was.
+#[test]
+fn record() {
+    use privfit::ledger::record::Record;
+    fuzz("record", 50_000, |bytes| match std::str::from_utf8(bytes).ok().map(Record::read) {
+        Some(Ok(record)) => {
+            assert_eq!(record.body().unwrap().as_bytes(), bytes);
+            Outcome::Read(1)
+        }
+        _ => Outcome::Refused,
+    });
+}

@@ -8,7 +8,7 @@ use crate::schema::{Schema, UnitOfPrivacy};
 use privfit_kernel::account::{Adjacency, Event};
 use serde::{Deserialize, Serialize};
 
-/// Version of the records that this code writes; it reads all up to it.
+/// Version of the records that this code writes and reads.
 pub const VERSION: u32 = 1;
 
 /// What a budget is for: chosen by the owner of the data, and the same for every job.
@@ -86,18 +86,27 @@ impl Record {
 
     /// Reads a text; whatever is not exactly a record is damaged.
     pub fn read(body: &str) -> Result<Record> {
-        // The version alone can be told apart from damage.
-        let newer = body.strip_prefix("{\"open\":{\"version\":").and_then(|rest| {
-            let digits: String = rest.chars().take_while(char::is_ascii_digit).take(9).collect();
-            digits.parse::<u32>().ok().filter(|v| *v > VERSION)
-        });
-        if let Some(version) = newer {
+        // A newer version may have any other keys, and must not look like damage.
+        #[derive(Deserialize)]
+        struct Probe {
+            open: Head,
+        }
+        #[derive(Deserialize)]
+        struct Head {
+            version: u32,
+        }
+        let version = serde_json::from_str::<Probe>(body).map_or(VERSION, |p| p.open.version);
+        if version > VERSION {
             return Err(Error::Damaged(format!(
                 "the ledger has version {version} and this program reads up to {VERSION}: use a newer privfit"
             )));
         }
         let record: Record = serde_json::from_str(body).map_err(|_| damaged("a record can't be read"))?;
         record.check()?;
+        // One text for one record.
+        if record.body()? != body {
+            return Err(damaged("a record is not as we write it"));
+        }
         Ok(record)
     }
 
@@ -105,8 +114,12 @@ impl Record {
     fn check(&self) -> Result<()> {
         let digest = |t: &str| t.len() == 64 && t.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
         let holds = match self {
-            Record::Open { ledger, scope, epsilon, delta, rule, .. } => {
-                digest(ledger) && !scope.dataset.is_empty() && !scope.unit.is_empty() && rule.fits(*epsilon, *delta)
+            Record::Open { version, ledger, scope, epsilon, delta, rule } => {
+                *version == VERSION
+                    && digest(ledger)
+                    && !scope.dataset.is_empty()
+                    && !scope.unit.is_empty()
+                    && rule.fits(*epsilon, *delta)
             }
             Record::Reserve { request, name, event, charge, .. } => {
                 digest(request) && is_name(name) && event.validate().is_ok() && !charge.is_free()

@@ -1,6 +1,6 @@
 //! A ledger in one file, by SQLite: a write-ahead log that is synchronised at every commit, and transactions that are alone from their
-//! first word. Before anything is published, the log is copied into the file and both are synchronised: what a log holds can be cut off by
-//! one damaged bit without anybody noticing, what the file holds can't (the count and the digest of the last record are kept on another
+//! first word. Before anything is published, the log is copied into the file and emptied: what a log holds can be cut off by one damaged bit
+//! without anybody noticing, what the file holds can't (the count and the digest of the last record are kept on another
 //! page than the records).
 
 use super::chain::{Entry, ROOT};
@@ -93,15 +93,16 @@ impl Sqlite {
         Ok(Sqlite { connection, patience })
     }
 
-    /// Copies the log into the file and synchronises both. Two can't do it at once, and the library does not wait by itself.
+    /// Copies the log into the file, synchronises both and empties the log: frames that stay in it would win over the file after a crash, and
+    /// one damaged bit would end them early. Two can't do it at once, and the library does not wait by itself.
     fn settle(&mut self) -> Result<()> {
         let wait = Duration::from_millis(3);
         for _ in 0..=self.patience.as_millis() / wait.as_millis() {
-            let all = self.connection.query_row("PRAGMA wal_checkpoint(FULL)", [], |r| {
+            let all = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |r| {
                 Ok((r.get::<_, i64>(0)?, r.get::<_, i64>(1)?, r.get::<_, i64>(2)?))
             });
             match all {
-                Ok((0, log, copied)) if log == copied => return Ok(()),
+                Ok((0, 0, 0)) => return Ok(()),
                 Err(e) if !busy(&e) => return Err(failed("written")(e)),
                 _ => std::thread::sleep(wait),
             }

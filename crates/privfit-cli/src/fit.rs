@@ -4,6 +4,7 @@ use crate::certificate::selected_line;
 use crate::{Failure, Format, print_line, quiet};
 use clap::Args;
 use privfit::account::{Adjacency, Event};
+use privfit::certificate::Declared;
 use privfit::constraint::Constraint;
 use privfit::data::load::{Source, public_features};
 use privfit::fit::{Job, Prepared, prepare, public_rows};
@@ -24,7 +25,7 @@ use std::path::{Path, PathBuf};
   privfit fit --data visits.csv --schema counts.toml --loss quantile --set quantile=0.9 --epsilon 1 --delta 1e-8 --out model.json
 
 A job file holds the same keys as the flags (data, labels, auxiliary, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out,
-threads, and a table [set]); paths in it are relative to it, and flags win over it."
+threads, date, and tables [set] and [registry]); paths in it are relative to it, and flags win over it."
 )]
 pub(crate) struct Fit {
     /// Job file with the same keys as the flags
@@ -83,6 +84,12 @@ pub(crate) struct Fit {
     /// Run a published form for comparison, and show what it truly guarantees
     #[arg(long)]
     compare: bool,
+    /// Day for the certificate, as YYYY-MM-DD; none by default
+    #[arg(long, value_name = "DAY")]
+    date: Option<String>,
+    /// What the job declares about the model
+    #[arg(skip)]
+    registry: Declared,
     /// How results are printed
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -90,7 +97,7 @@ pub(crate) struct Fit {
 
 /// Keys of a job file.
 const KEYS: &str = "data, labels, auxiliary, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out, threads, \
-                    allow_large_delta, compare, set";
+                    allow_large_delta, compare, date, set, registry";
 
 impl Fit {
     pub(crate) fn run(mut self) -> Result<(), Failure> {
@@ -125,6 +132,7 @@ impl Fit {
             compare: self.compare,
             auxiliary,
         };
+        let declared = self.date.as_deref().map_or(Ok(Declared::default()), Declared::on)?.or(self.registry.clone());
         if self.dry_run {
             let (rows, counted) = public_rows(&job, None)?;
             return self.show_plan(&job, &prepare(&job, rows, counted)?);
@@ -149,7 +157,7 @@ impl Fit {
         }
         let data = prepared.open(&source, &entropy)?;
         let bar = crate::progress::Bar::new(prepared.plan.ticks(), talk, "training");
-        let artifact = prepared.train(&data, &entropy, self.threads(), &|| bar.tick())?;
+        let artifact = prepared.train(&data, &entropy, self.threads(), &|| bar.tick())?.with_declared(declared);
         bar.finish();
         std::fs::write(&out, artifact.to_json()?).map_err(|_| Failure::from(Error::Host))?;
         self.report(&artifact, &out)
@@ -198,6 +206,10 @@ impl Fit {
                 "allow_large_delta" => {
                     self.allow_large_delta |= value.as_bool().ok_or_else(|| wrong(&key, "give true or false"))?;
                 }
+                "date" if self.date.is_none() => self.date = Some(text.unwrap_or_else(|| value.to_string())),
+                "registry" => {
+                    self.registry = Declared::parse(value.as_table().ok_or_else(|| wrong(&key, "give a table"))?)?;
+                }
                 "compare" => self.compare |= value.as_bool().ok_or_else(|| wrong(&key, "give true or false"))?,
                 "set" => {
                     let table = value.as_table().ok_or_else(|| wrong(&key, "give a table of numbers"))?;
@@ -210,7 +222,7 @@ impl Fit {
                     }
                 }
                 "data" | "labels" | "auxiliary" | "schema" | "out" | "rows" | "threads" | "epsilon" | "delta" | "adjacency"
-                | "loss" | "method" | "constraint" => {}
+                | "loss" | "method" | "constraint" | "date" => {}
                 _ => return Err(wrong(&key, &format!("unknown key: known are {KEYS}"))),
             }
         }
@@ -296,8 +308,7 @@ impl Fit {
 }
 
 pub(crate) fn guarantee_line(zero: Option<f64>, replace: Option<f64>, delta: f64) -> String {
-    // Rounded up: a printed epsilon must not be smaller than the true one.
-    let up = |e: Option<f64>| e.map_or("infinite".into(), |e| format!("{:.4}", (e * 1e4).ceil() / 1e4));
+    let up = |e: Option<f64>| e.map_or("infinite".into(), privfit::certificate::up);
     format!("epsilon {} under zero-out, {} under replace-one, at delta {delta:e}", up(zero), up(replace))
 }
 

@@ -6,6 +6,7 @@ use crate::{Failure, Format, print_line, quiet};
 use clap::Args;
 use privfit::account::{Adjacency, Event};
 use privfit::artifact::publish;
+use privfit::certificate::Declared;
 use privfit::constraint::Constraint;
 use privfit::data::load::{Source, public_features};
 use privfit::fit::{Job, Prepared, prepare, public_rows};
@@ -27,7 +28,7 @@ use std::path::{Path, PathBuf};
   privfit fit --data visits.csv --schema counts.toml --loss quantile --set quantile=0.9 --epsilon 1 --delta 1e-8 --out model.json
 
 A job file holds the same keys as the flags (data, labels, auxiliary, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out,
-threads, ledger, request, and a table [set]); paths in it are relative to it, and flags win over it."
+threads, ledger, ledger_key, request, date, and tables [set] and [registry]); paths in it are relative to it, and flags win over it."
 )]
 pub(crate) struct Fit {
     /// Job file with the same keys as the flags
@@ -88,6 +89,12 @@ pub(crate) struct Fit {
     compare: bool,
     #[command(flatten)]
     purse: Purse,
+    /// Day for the certificate, as YYYY-MM-DD; none by default
+    #[arg(long, value_name = "DAY")]
+    date: Option<String>,
+    /// What the job declares about the model
+    #[arg(skip)]
+    registry: Declared,
     /// How results are printed
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -95,7 +102,7 @@ pub(crate) struct Fit {
 
 /// Keys of a job file.
 const KEYS: &str = "data, labels, auxiliary, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out, threads, \
-                    ledger, ledger_key, request, allow_large_delta, compare, set";
+                    ledger, ledger_key, request, allow_large_delta, compare, date, set, registry";
 
 impl Fit {
     pub(crate) fn run(mut self) -> Result<(), Failure> {
@@ -131,6 +138,7 @@ impl Fit {
             auxiliary,
         };
         self.purse.check(self.simulate.is_some())?;
+        let declared = self.date.as_deref().map_or(Ok(Declared::default()), Declared::on)?.or(self.registry.clone());
         if self.dry_run {
             let (rows, counted) = public_rows(&job, None)?;
             return self.show_plan(&job, &prepare(&job, rows, counted)?);
@@ -160,9 +168,7 @@ impl Fit {
             Some(Paid::Before(bytes)) => {
                 publish(&out, &bytes)?;
                 crate::note("note: this request was released before; here is the same model again, and nothing was spent");
-                let text =
-                    String::from_utf8(bytes).map_err(|_| Error::Damaged("the ledger keeps no model: restore it".into()))?;
-                return self.report(&Artifact::from_json(&text)?, &out, None);
+                return self.report(&Artifact::from_bytes(&bytes)?, &out, None);
             }
         };
         // Whatever fails from here on, what was reserved stays spent, and whoever reads the message should know.
@@ -171,9 +177,11 @@ impl Fit {
             other => other,
         })?;
         let bar = crate::progress::Bar::new(prepared.plan.ticks(), talk, "training");
-        let mut artifact = prepared.train(&data, &entropy, self.threads(), &|| bar.tick())?;
+        let mut artifact = prepared.train(&data, &entropy, self.threads(), &|| bar.tick())?.with_declared(declared);
         bar.finish();
-        artifact.ledger = spending.as_ref().map(|s| s.position.clone());
+        if let Some(spending) = &spending {
+            artifact = artifact.with_ledger(spending.position.clone());
+        }
         let text = artifact.to_json()?;
         if let Some(spending) = &mut spending {
             spending.commit(text.as_bytes())?;
@@ -232,6 +240,10 @@ impl Fit {
                 "allow_large_delta" => {
                     self.allow_large_delta |= value.as_bool().ok_or_else(|| wrong(&key, "give true or false"))?;
                 }
+                "date" if self.date.is_none() => self.date = Some(text.unwrap_or_else(|| value.to_string())),
+                "registry" => {
+                    self.registry = Declared::parse(value.as_table().ok_or_else(|| wrong(&key, "give a table"))?)?;
+                }
                 "compare" => self.compare |= value.as_bool().ok_or_else(|| wrong(&key, "give true or false"))?,
                 "set" => {
                     let table = value.as_table().ok_or_else(|| wrong(&key, "give a table of numbers"))?;
@@ -244,7 +256,7 @@ impl Fit {
                     }
                 }
                 "data" | "labels" | "auxiliary" | "schema" | "out" | "rows" | "threads" | "epsilon" | "delta" | "adjacency"
-                | "loss" | "method" | "constraint" | "ledger" | "ledger_key" | "request" => {}
+                | "loss" | "method" | "constraint" | "ledger" | "ledger_key" | "request" | "date" => {}
                 _ => return Err(wrong(&key, &format!("unknown key: known are {KEYS}"))),
             }
         }
@@ -308,7 +320,7 @@ impl Fit {
                 "model": out.display().to_string(), "method": artifact.training.method, "adjacency": g.adjacency.name(),
                 "private": g.private, "epsilon": {"zero_out": g.zero_out, "replace_one": g.replace_one}, "delta": g.delta,
                 "simulated": g.simulated, "public": artifact.training.public,
-                "selected": artifact.selected().map(|s| s.len()), "ledger": artifact.ledger,
+                "selected": artifact.selected().map(|s| s.len()), "ledger": artifact.certificate.identity.ledger,
             });
             print_line(&json.to_string());
             return Ok(());
@@ -341,8 +353,7 @@ impl Fit {
 }
 
 pub(crate) fn guarantee_line(zero: Option<f64>, replace: Option<f64>, delta: f64) -> String {
-    // Rounded up: a printed epsilon must not be smaller than the true one.
-    let up = |e: Option<f64>| e.map_or("infinite".into(), |e| format!("{:.4}", (e * 1e4).ceil() / 1e4));
+    let up = |e: Option<f64>| e.map_or("infinite".into(), privfit::certificate::up);
     format!("epsilon {} under zero-out, {} under replace-one, at delta {delta:e}", up(zero), up(replace))
 }
 

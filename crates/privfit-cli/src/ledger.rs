@@ -3,12 +3,14 @@
 use crate::{Failure, Format, print_line};
 use clap::{Args, Subcommand};
 use privfit::account::{Adjacency, Event, epsilon};
+use privfit::certificate::up;
+use privfit::certificate::verify::{Check, Verdict};
 use privfit::ledger::amount::Amount;
 use privfit::ledger::chain::Seal;
 use privfit::ledger::record::{Record, Scope};
-use privfit::ledger::verify::{Finding, verify, verify_model};
+use privfit::ledger::verify::{verify, verify_model};
 use privfit::ledger::{Ledger, Status};
-use privfit::{Error, Schema};
+use privfit::{Artifact, Error, Schema};
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
@@ -95,11 +97,6 @@ impl Place {
     fn open(&self) -> Result<Ledger, Failure> {
         Ok(Ledger::open(&self.ledger, seal(self.ledger_key.as_deref())?)?)
     }
-}
-
-/// A number, rounded up: a printed epsilon must not be smaller than the true one.
-fn up(x: f64) -> String {
-    format!("{:.4}", (x * 1e4 - 1e-9).ceil() / 1e4)
 }
 
 impl LedgerVerb {
@@ -221,32 +218,22 @@ fn show(place: &Place) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints findings; a refusal if one does not hold.
-pub(crate) fn say(findings: &[Finding], format: Format) -> Result<(), Failure> {
-    let holds = findings.iter().all(|f| f.holds);
-    if format == Format::Json {
-        print_line(&serde_json::json!({"holds": holds, "findings": findings}).to_string());
-    } else {
-        for f in findings {
-            print_line(&format!("{}  {:9} {}", if f.holds { "holds" } else { "FAILS" }, f.name, f.text));
-        }
+fn check(place: &Place, models: &[PathBuf]) -> Result<(), Failure> {
+    let (status, checks) = verify(&mut place.open()?)?;
+    let mut verdict = Verdict { checks };
+    for path in models {
+        let bytes = crate::predict::read_bytes(path)?;
+        verdict.checks.extend(against(&status, &Artifact::from_bytes(&bytes)?, &bytes));
     }
-    match findings.iter().find(|f| !f.holds) {
-        None => Ok(()),
-        Some(f) => Err(Failure(Error::Refused(format!("{}: {}; do not rely on it before that is explained", f.name, f.text)))),
-    }
+    crate::certificate::say(verdict, "the ledger", place.format)
 }
 
-fn check(place: &Place, models: &[PathBuf]) -> Result<(), Failure> {
-    let (status, mut findings) = verify(&mut place.open()?)?;
-    for path in models {
-        let (artifact, bytes) = crate::predict::read_model_bytes(path)?;
-        match &artifact.ledger {
-            Some(position) => findings.extend(verify_model(&status, position, &bytes)),
-            None => findings.push(Finding { name: "ledger", holds: false, text: format!("{} names no ledger", path.display()) }),
-        }
+/// Whether a model stands in a ledger.
+pub(crate) fn against(status: &Status, artifact: &Artifact, bytes: &[u8]) -> Vec<Check> {
+    match &artifact.certificate.identity.ledger {
+        Some(position) => verify_model(status, position, bytes),
+        None => vec![Check::new("ledger", false, "the model names no ledger")],
     }
-    say(&findings, place.format)
 }
 
 fn export(place: &Place, request: Option<&str>, out: Option<&Path>) -> Result<(), Failure> {

@@ -2,14 +2,14 @@
 
 use crate::{Failure, Format, print_line};
 use clap::Args;
+use privfit::Artifact;
 use privfit::data::decode::Decoder;
 use privfit::data::encode::{Encoder, Row, UNKNOWN, is_sparse};
 use privfit::data::load::{Source, open, read_labels};
 use privfit::loss::Task;
 use privfit::model::{Metrics, Prediction};
 use privfit::schema::{Features, TargetValues};
-use privfit::{Artifact, Error};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
@@ -51,23 +51,21 @@ pub(crate) struct Evaluate {
     format: Format,
 }
 
+/// The bytes of a model file, no more than a model file may have.
+pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+    let wrong = |e: std::io::Error| Failure::misuse(format!("cannot read the model {}: {e}; check the path", path.display()));
+    let mut bytes = Vec::new();
+    let most = privfit::artifact::LARGEST as u64 + 1;
+    std::fs::File::open(path).map_err(wrong)?.take(most).read_to_end(&mut bytes).map_err(wrong)?;
+    Ok(bytes)
+}
+
 pub(crate) fn read_model(path: &Path) -> Result<Artifact, Failure> {
-    let bytes = std::fs::read(path)
-        .map_err(|e| Failure::misuse(format!("cannot read the model {}: {e}; check the path", path.display())))?;
-    let text =
-        String::from_utf8(bytes).map_err(|_| Error::Damaged("the model file is damaged (not text): fetch it again".into()))?;
-    let artifact = Artifact::from_json(&text)?;
+    let artifact = Artifact::from_bytes(&read_bytes(path)?)?;
     if !artifact.guarantee.private {
         crate::note("note: this model is not private (a simulation, or a published form without a guarantee)");
     }
     Ok(artifact)
-}
-
-/// The same, with the bytes of the file.
-pub(crate) fn read_model_bytes(path: &Path) -> Result<(Artifact, Vec<u8>), Failure> {
-    let artifact = read_model(path)?;
-    let bytes = std::fs::read(path).map_err(|_| Failure::misuse("the model changed meanwhile: try again"))?;
-    Ok((artifact, bytes))
 }
 
 /// A cell of a CSV line.

@@ -541,8 +541,8 @@ fn few_columns_are_chosen_and_named() {
     assert!(out.contains("selected   2 of 31 columns, released information: x4, intercept"), "{out}");
     let shown = privfit(&["certificate", "show", &model], b"");
     let page = text(&shown.stdout);
-    assert!(page.contains("released   2 of 31 columns, released information: x4, intercept"), "{page}");
-    assert!(page.contains("guarantee  epsilon") && page.contains("columns chosen: 1"), "{page}");
+    assert!(page.contains("- 2 of 31 columns, released information: x4, intercept"), "{page}");
+    assert!(page.contains("  epsilon     ") && page.contains("columns chosen: 1"), "{page}");
     let json = privfit(&["certificate", "show", &model, "--format", "json"], b"");
     let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json["selected"], serde_json::json!(["x4", "intercept"]));

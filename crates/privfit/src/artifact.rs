@@ -1,19 +1,27 @@
-//! The model file: versioned JSON with weights, encoder, event tree, plan and public facts. Nothing that was not released is in it:
-//! no losses, no counts of iterations, no times.
+//! The model file: versioned JSON with weights, encoder, event tree, plan, public facts and certificate. Nothing that was not released
+//! is in it: no losses, no counts of iterations, no times.
+//!
+//! The file ends with `"sha256": "` + 64 digits + `"`, line break, `}`, line break. The digits are the SHA-256 of the file's own bytes with
+//! zeros in their place, so that an edit of any byte shows.
 
+use crate::certificate::{Certificate, Declared, derive};
 use crate::error::{Error, Result};
 use crate::ledger::Position;
 use crate::loss::Task;
 use crate::model::{Model, RowMap};
 use crate::schema::Schema;
 use privfit_kernel::account::{self, Adjacency, Event};
+use privfit_kernel::privacy::Numerics;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
-/// Version of the format that this code writes; it reads all up to it.
-pub const VERSION: u32 = 1;
-/// Largest file that is read.
-const LARGEST: usize = 1 << 30;
+/// Version of the format that this code writes and reads.
+pub const VERSION: u32 = 2;
+/// Largest file that is read, in bytes.
+pub const LARGEST: usize = 1 << 30;
+/// What stands after the digits of the digest.
+const TAIL: &str = "\"\n}\n";
+/// What stands in their place while it is worked out.
+const ZEROS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 /// A trained model with what it may claim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,9 +41,8 @@ pub struct Artifact {
     pub training: Training,
     /// What it cost.
     pub guarantee: Guarantee,
-    /// The record of a ledger that paid for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ledger: Option<Position>,
+    /// The statement about both, complete by itself.
+    pub certificate: Certificate,
 }
 
 /// How a model was trained: decided before data were opened.
@@ -46,6 +53,12 @@ pub struct Training {
     pub method: String,
     /// Parameters of the plan, for people.
     pub plan: Vec<(String, String)>,
+    /// Why this method, if it was not chosen by name.
+    pub reason: Option<String>,
+    /// Settings that the user gave.
+    pub settings: Vec<(String, f64)>,
+    /// How far finite precision is covered.
+    pub numerics: Numerics,
     /// Rows, or units where there is a unit column.
     pub rows: u64,
     /// Whatever was taken as public.
@@ -103,10 +116,45 @@ pub fn publish(path: &std::path::Path, bytes: &[u8]) -> Result<()> {
     crate::ledger::sqlite::sync_directory(path).map_err(|_| Error::Host)
 }
 
+/// Name and version of this program.
+pub fn program() -> String {
+    format!("privfit {}", env!("CARGO_PKG_VERSION"))
+}
+
+/// Whether the digits at the end are the digest of all bytes with zeros in their place.
+fn digest_matches(bytes: &[u8]) -> bool {
+    let Some(end) = bytes.len().checked_sub(TAIL.len()).filter(|_| bytes.ends_with(TAIL.as_bytes())) else { return false };
+    let Some(start) = end.checked_sub(ZEROS.len()) else { return false };
+    derive::hex(&[&bytes[..start], ZEROS.as_bytes(), &bytes[end..]]).as_bytes() == &bytes[start..end]
+}
+
+fn damaged(what: &str) -> Error {
+    Error::Damaged(format!("the model file is damaged ({what}): fetch it again from where it was written"))
+}
+
 impl Artifact {
-    fn digest(&self) -> Result<String> {
-        let text = serde_json::to_string(self).map_err(|_| Error::Damaged("the model can't be written as JSON".into()))?;
-        Ok(Sha256::digest(text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect())
+    /// A model with the certificate that follows from how it was trained; the epsilons of the guarantee are worked out here.
+    pub fn certified(mut schema: Schema, model: Model, training: Training, mut guarantee: Guarantee) -> Artifact {
+        // What the schema declares about the model stands in the certificate.
+        let declared = schema.registry.take().unwrap_or_default();
+        let program = program();
+        let facts =
+            derive::Facts { program: &program, schema: &schema, model: &model, training: &training, guarantee: &guarantee };
+        let certificate = Certificate::derive(facts, &declared, None);
+        (guarantee.zero_out, guarantee.replace_one) = (certificate.guarantee.zero_out, certificate.guarantee.replace_one);
+        Artifact { format: "privfit-model".into(), version: VERSION, program, schema, model, training, guarantee, certificate }
+    }
+
+    /// With what the job declares; what the schema declared stays where the job says nothing.
+    pub fn with_declared(mut self, declared: Declared) -> Artifact {
+        self.certificate.declare(declared.or(self.certificate.declared()));
+        self
+    }
+
+    /// With its position in a ledger.
+    pub fn with_ledger(mut self, position: Position) -> Artifact {
+        self.certificate.identity.ledger = Some(position);
+        self
     }
 
     /// The encoded features that the model has, where it does not have all of them. They were chosen privately; with the weights they
@@ -123,15 +171,21 @@ impl Artifact {
 
     /// The file's text.
     pub fn to_json(&self) -> Result<String> {
-        let file = File { sha256: self.digest()?, artifact: self.clone() };
+        let file = File { sha256: ZEROS.into(), artifact: self.clone() };
         let text = serde_json::to_string_pretty(&file);
-        Ok(text.map_err(|_| Error::Damaged("the model can't be written as JSON".into()))? + "\n")
+        let mut text = text.map_err(|_| Error::Damaged("the model can't be written as JSON".into()))? + "\n";
+        let digest = derive::hex(&[text.as_bytes()]);
+        text.truncate(text.len() - TAIL.len() - ZEROS.len());
+        Ok(text + &digest + TAIL)
+    }
+
+    /// Reads a file; whatever is not exactly a model file is damaged.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Artifact> {
+        Artifact::from_json(std::str::from_utf8(bytes).map_err(|_| damaged("it is not text"))?)
     }
 
     /// Reads a file's text; whatever is not exactly a model file is damaged.
     pub fn from_json(text: &str) -> Result<Artifact> {
-        let damaged =
-            |what: &str| Error::Damaged(format!("the model file is damaged ({what}): fetch it again from where it was written"));
         if text.len() > LARGEST {
             return Err(damaged("it is too large"));
         }
@@ -150,15 +204,25 @@ impl Artifact {
         }
         if head.version > VERSION {
             return Err(Error::Damaged(format!(
-                "the model file has format {} and this program reads up to {VERSION}: use a newer privfit",
+                "the model file has format {} and this program reads {VERSION}: use a newer privfit",
                 head.version
             )));
         }
-        let file: File = serde_json::from_str(text).map_err(|_| damaged("a field is missing, unknown or of the wrong type"))?;
-        let artifact = file.artifact;
-        if artifact.digest()? != file.sha256 {
+        if head.version < VERSION {
+            return Err(Error::Damaged(format!(
+                "the model file has format {}, which was never published, and this program reads {VERSION}: fit it again",
+                head.version
+            )));
+        }
+        // Before anything is built from it: the digest stands at the end, and covers every other byte.
+        if !digest_matches(text.as_bytes()) {
             return Err(damaged("its digest does not match"));
         }
+        let file: File = serde_json::from_str(text).map_err(|_| damaged("a field is missing, unknown or of the wrong type"))?;
+        if !text.ends_with(&format!("\"sha256\": \"{}{TAIL}", file.sha256)) {
+            return Err(damaged("its digest does not stand at its end"));
+        }
+        let artifact = file.artifact;
         let model = &artifact.model;
         artifact.schema.check().map_err(|_| damaged("its schema does not hold together"))?;
         let d = artifact.schema.dimension();

@@ -1,6 +1,6 @@
 //! The main job: public facts to a plan, a plan and data to a model file.
 
-use crate::artifact::{Artifact, Guarantee, Training, VERSION, epsilon};
+use crate::artifact::{Artifact, Guarantee, Training};
 use crate::constraint::Constraint;
 use crate::data::encode::{columns, is_sparse};
 use crate::data::load::{Source, count, load};
@@ -247,7 +247,7 @@ impl Prepared {
         let mut run = Run::begin(data, &engine, entropy, self.plan.event())?;
         let (weights, map) = self.plan.run_with_map(&mut run, tick)?;
         let released = run.close(weights)?;
-        let event = released.event().clone();
+        let (event, numerics) = (released.event().clone(), released.numerics());
         let simulated = entropy.is_simulated();
         // Numbers that overflowed are released ones; a model file holds finite ones.
         let weights: Vec<f64> = released.into_value().iter().map(|w| if w.is_finite() { *w } else { 0.0 }).collect();
@@ -263,30 +263,26 @@ impl Prepared {
             map,
         };
         let delta = self.problem.target.delta;
-        let view = |adjacency| epsilon(&event, adjacency, delta);
-        Ok(Artifact {
-            format: "privfit-model".into(),
-            version: VERSION,
-            program: format!("privfit {}", env!("CARGO_PKG_VERSION")),
-            schema: self.job.schema.clone(),
-            model,
-            training: Training {
-                method: self.method.name.into(),
-                plan: self.plan.describe().into_iter().map(|(k, v)| (k.to_string(), v)).collect(),
-                rows: self.problem.rows,
-                public: self.public.clone(),
-            },
-            guarantee: Guarantee {
-                adjacency: self.problem.adjacency,
-                private: !matches!(event, Event::NotPrivate { .. }),
-                asked_epsilon: self.problem.target.epsilon,
-                delta,
-                zero_out: view(Adjacency::ZeroOut),
-                replace_one: view(Adjacency::ReplaceOne),
-                event,
-                simulated,
-            },
-            ledger: None,
-        })
+        let training = Training {
+            method: self.method.name.into(),
+            plan: self.plan.describe().into_iter().map(|(k, v)| (k.to_string(), v)).collect(),
+            reason: self.reason.map(String::from),
+            settings: self.job.settings.0.iter().map(|(k, v)| (k.clone(), *v)).collect(),
+            numerics,
+            rows: self.problem.rows,
+            public: self.public.clone(),
+        };
+        let guarantee = Guarantee {
+            adjacency: self.problem.adjacency,
+            private: !matches!(event, Event::NotPrivate { .. }),
+            asked_epsilon: self.problem.target.epsilon,
+            delta,
+            // Worked out with the certificate.
+            zero_out: None,
+            replace_one: None,
+            event,
+            simulated,
+        };
+        Ok(Artifact::certified(self.job.schema.clone(), model, training, guarantee))
     }
 }

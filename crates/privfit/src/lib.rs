@@ -15,6 +15,7 @@
 //! ```
 
 pub mod artifact;
+pub mod certificate;
 pub mod constraint;
 pub mod data;
 pub mod error;
@@ -30,6 +31,7 @@ pub mod solve;
 mod strict_json;
 
 pub use artifact::Artifact;
+pub use certificate::Certificate;
 pub use error::{Error, Result};
 pub use privfit_kernel::{Error as KernelError, account, engine, privacy};
 pub use schema::Schema;

@@ -17,6 +17,7 @@
 //! # Ok::<(), privfit::Error>(())
 //! ```
 
+use crate::certificate::Declared;
 use crate::error::{Error, Result};
 use crate::loss::Task;
 use serde::{Deserialize, Serialize};
@@ -46,6 +47,9 @@ pub struct Schema {
     pub intercept: bool,
     /// How rows get into the unit ball.
     pub scaling: Scaling,
+    /// What is declared about models from these data; it goes into their certificates.
+    #[serde(skip)]
+    pub registry: Option<Declared>,
 }
 
 /// Whose privacy is protected.
@@ -202,8 +206,12 @@ impl Schema {
             Some(other) => return Err(Error::misuse(format!("[encoding] scaling is {other:?}: give \"sphere\" or \"ball\""))),
         };
         encoding.finish("intercept, scaling")?;
-        top.finish("dataset, target, features, encoding")?;
-        let schema = Schema { name, parent, unit, rows, target, features, intercept, scaling };
+        let registry = match top.table.contains_key("registry") {
+            true => Some(Declared::parse(&top.table("registry")?.table)?),
+            false => None,
+        };
+        top.finish("dataset, target, features, encoding, registry")?;
+        let schema = Schema { name, parent, unit, rows, target, features, intercept, scaling, registry };
         schema.check()?;
         Ok(schema)
     }

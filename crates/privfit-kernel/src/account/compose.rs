@@ -75,7 +75,9 @@ impl Edges {
         };
         let last = (reach(self.above) / width).ceil().min(limit(|m| m.index.last()));
         let first = (-reach(-self.below) / width).floor().max(limit(|m| m.index.first()));
-        (last - first < LARGEST as f64 - 2.0 && first.abs() < 1e18).then_some((first as i64, last as i64))
+        // With more steps than doubles can count the edges may cross.
+        let usable = last >= first && last - first < LARGEST as f64 - 2.0 && first.abs() < 1e18;
+        usable.then_some((first as i64, last as i64))
     }
 }
 

@@ -6,6 +6,7 @@
 mod adjacency;
 mod calibrate;
 mod compose;
+mod curve;
 mod discretise;
 mod event;
 mod gdp;
@@ -24,6 +25,7 @@ mod tests;
 
 pub use adjacency::Adjacency;
 pub use calibrate::{Target, calibrate, calibrate_near};
+pub use curve::Curve;
 pub use event::{Event, Objective, Stopping};
 pub use gdp::GaussianAccountant;
 pub use objective::ObjectiveAccountant;

@@ -1,7 +1,7 @@
 //! Privacy loss distributions with certified bounds: any composition of sampled and plain mechanisms, both directions.
 
 use super::adjacency::Adjacency;
-use super::compose::{Question, compose, saddle};
+use super::compose::{Composed, Question, compose, saddle};
 use super::discretise::{Focus, Masses, NUDGE, chords, grid, spread, tangents};
 use super::event::{Event, Sampling, Step};
 use super::gdp::{discrete_delta, discrete_epsilon, discrete_gaussian_gap, mu_of};
@@ -25,13 +25,18 @@ const WORK: usize = 1 << 20;
 const TARGET_GAP_DELTA: f64 = 2e-3;
 
 /// One mechanism and how often it happens.
-struct Component {
+pub(super) struct Component {
     profile: Box<dyn Profile>,
     count: u64,
 }
 
 /// Certified bounds for one direction.
 fn direction(components: &[(&dyn Profile, u64)], question: Question, lower_too: bool) -> Bound {
+    direction_keeping(components, question, lower_too, &mut Vec::new())
+}
+
+/// The same; the pessimistic laws that were composed on the way are kept for other questions.
+fn direction_keeping(components: &[(&dyn Profile, u64)], question: Question, lower_too: bool, kept: &mut Vec<Composed>) -> Bound {
     let steps: f64 = components.iter().map(|c| c.1 as f64).sum();
     // Losses above the last grid point count as infinite: together far below the delta in question.
     let tail = match question {
@@ -110,16 +115,18 @@ fn direction(components: &[(&dyn Profile, u64)], question: Question, lower_too: 
             0.0
         };
         best = Bound { lower: best.lower.max(lower), upper: best.upper.min(upper) };
+        let length = above.mass.len();
+        kept.push(above);
         if !lower_too {
             break;
         }
         let gap = (best.upper - best.lower) / best.upper;
         let wanted = match question {
-            Question::Epsilon { .. } if above.mass.len() as f64 > 0.7 * LONG => ENOUGH,
+            Question::Epsilon { .. } if length as f64 > 0.7 * LONG => ENOUGH,
             Question::Epsilon { .. } => TARGET_GAP,
             Question::Delta { .. } => TARGET_GAP_DELTA,
         };
-        slots += 2 * above.mass.len() + 20 * points.iter().map(Vec::len).sum::<usize>();
+        slots += 2 * length + 20 * points.iter().map(Vec::len).sum::<usize>();
         if !(gap > 2.0 * wanted) || slots > WORK {
             break;
         }
@@ -129,7 +136,7 @@ fn direction(components: &[(&dyn Profile, u64)], question: Question, lower_too: 
 }
 
 /// A profile for each step, with plain Gaussians merged into one.
-fn components(steps: &[Step<'_>], adjacency: Adjacency) -> Result<Vec<Component>> {
+pub(super) fn components(steps: &[Step<'_>], adjacency: Adjacency) -> Result<Vec<Component>> {
     let mut out = Vec::new();
     let mut square = 0.0;
     for step in steps {
@@ -259,6 +266,32 @@ impl LossDistributionAccountant {
     }
 }
 
+/// Laws composed for some deltas, one list for each direction; none for a single mechanism, which needs no grid.
+pub(super) fn laws(components: &[Component], deltas: &[f64]) -> Option<Vec<Vec<Composed>>> {
+    if let [only] = components
+        && only.count == 1
+    {
+        return None;
+    }
+    let forward: Vec<(&dyn Profile, u64)> = components.iter().map(|c| (c.profile.as_ref(), c.count)).collect();
+    let reversals: Vec<Reversed<'_>> = components.iter().map(|c| Reversed(c.profile.as_ref())).collect();
+    let mut directions = vec![forward];
+    if !components.iter().all(|c| c.profile.symmetric()) {
+        let turned = components.iter().zip(&reversals);
+        directions.push(
+            turned.map(|(c, r)| (if c.profile.symmetric() { c.profile.as_ref() } else { r as &dyn Profile }, c.count)).collect(),
+        );
+    }
+    let compose = |direction: &Vec<(&dyn Profile, u64)>| {
+        let mut kept = Vec::new();
+        for delta in deltas {
+            direction_keeping(direction, Question::Epsilon { delta: *delta }, true, &mut kept);
+        }
+        kept
+    };
+    Some(directions.iter().map(compose).collect())
+}
+
 /// A single mechanism needs no grid.
 fn alone(profile: &dyn Profile, question: Question) -> Bound {
     let curve = |e: f64| {
@@ -296,7 +329,7 @@ fn alone(profile: &dyn Profile, question: Question) -> Bound {
 
 /// Pointwise log ratio between discrete Laplace noise and rounded continuous noise, over the whole transcript: at most
 /// 1/(2 scale) a coordinate.
-fn discrete_laplace_gap(steps: &[Step<'_>]) -> f64 {
+pub(super) fn discrete_laplace_gap(steps: &[Step<'_>]) -> f64 {
     let mut total = 0.0;
     for step in steps {
         if let Event::DiscreteLaplace { scale, dimension, .. } = step.leaf {
@@ -307,7 +340,7 @@ fn discrete_laplace_gap(steps: &[Step<'_>]) -> f64 {
 }
 
 /// Discrete Gaussian steps that are not accounted by their own probabilities.
-fn approximated<'a>(steps: &[Step<'a>]) -> Vec<Step<'a>> {
+pub(super) fn approximated<'a>(steps: &[Step<'a>]) -> Vec<Step<'a>> {
     let own = |s: &Step<'_>| {
         matches!(s.leaf, Event::DiscreteGaussian { sigma, dimension: 1, replace_reach, .. }
             if *sigma <= DiscreteShift::LARGEST && replace_reach / sigma < 64)

@@ -2,7 +2,7 @@
 
 use super::norm::{L1, L2, LInf, Norm, root_up};
 use super::sampler::{Sampler, Shape};
-use super::value::Brand;
+use super::value::{Brand, Numerics};
 use crate::account::Event;
 use crate::error::{Error, Result};
 
@@ -48,6 +48,22 @@ pub(crate) enum GridKind {
 }
 
 impl GridKind {
+    /// How far finite precision is covered for such a value.
+    pub(crate) fn numerics(&self) -> Numerics {
+        match self {
+            GridKind::Clipped
+            | GridKind::Spherical { .. }
+            | GridKind::Gradient
+            | GridKind::Votes
+            | GridKind::Scores
+            | GridKind::GradientScores { .. }
+            | GridKind::VoteScores
+            | GridKind::Selected { .. } => Numerics::Exact,
+            GridKind::Output { .. } => Numerics::Bounded,
+            GridKind::Blocks { .. } => Numerics::Float,
+        }
+    }
+
     /// Where cells are cut in scores that are gradients; 0 for every other kind.
     pub(crate) fn cap(&self) -> u64 {
         match self {

@@ -54,4 +54,4 @@ pub use norm::{L1, L2, LInf, Norm};
 pub use operator::{PublicRows, norm_bound};
 pub use rng::{Entropy, NoiseRng, Rate, Stream};
 pub use run::{Additive, Fit, LinearTerm, ProblemSize, Run, SparseModel, StabilityTest, planned_step, products_error};
-pub use value::{Bounded, Local, Noise, Released, Sensitive, Support, Theorem};
+pub use value::{Bounded, Local, Noise, Numerics, Released, Sensitive, Support, Theorem};

@@ -1,5 +1,6 @@
 //! What a run did, and whether that fits in what was planned.
 
+use super::value::Numerics;
 use crate::account::{Adjacency, ConcentratedAccountant, Event};
 use crate::error::{Error, Result};
 
@@ -7,9 +8,20 @@ use crate::error::{Error, Result};
 #[derive(Default)]
 pub(crate) struct Record {
     runs: Vec<(Event, u64)>,
+    /// The worst grade among what left.
+    numerics: Numerics,
 }
 
 impl Record {
+    /// Something of this grade is about to leave.
+    pub(crate) fn grade(&mut self, numerics: Numerics) {
+        self.numerics = self.numerics.max(numerics);
+    }
+
+    pub(crate) fn numerics(&self) -> Numerics {
+        self.numerics
+    }
+
     pub(crate) fn push(&mut self, event: Event) {
         match self.runs.last_mut() {
             Some((last, count)) if *last == event => *count += 1,

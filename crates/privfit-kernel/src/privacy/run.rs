@@ -20,7 +20,7 @@ use super::norm::{L1, L2, LInf, Norm};
 use super::record::Record;
 use super::rng::{Entropy, Rate, Stream, Words};
 use super::sampler::{Sampler, Shape};
-use super::value::{Bounded, Local, Noise, Origin, Released, Sensitive, Support, Theorem};
+use super::value::{Bounded, Local, Noise, Numerics, Origin, Released, Sensitive, Support, Theorem};
 use crate::account::{Event, Objective as ObjectiveFacts};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -248,6 +248,7 @@ impl<'d> Run<'d> {
             self.used.push(value.origin.batch);
         }
         self.by_slot |= value.origin.by_slot;
+        self.record.grade(value.grid.kind.numerics());
         Ok(())
     }
 
@@ -374,6 +375,7 @@ impl<'d> Run<'d> {
             }
             let event = l.event(problem.loss, self.data.row_norm, problem.ridge, self.data.dimension);
             self.record.admit(&self.planned, event, 1)?;
+            self.record.grade(Numerics::Bounded);
             let mut rng = self.entropy.rng(Stream::Noise)?;
             let mut integers = vec![0i64; dimension];
             let shape = if l.pure { Shape::Laplace } else { Shape::Gaussian };
@@ -495,7 +497,8 @@ impl<'d> Run<'d> {
         } else {
             self.planned.clone()
         };
-        Ok(Released { value: out, event, executed: self.record.event(), by_slot: self.by_slot })
+        let numerics = self.record.numerics();
+        Ok(Released { value: out, event, executed: self.record.event(), numerics, by_slot: self.by_slot })
     }
 }
 

@@ -5,7 +5,22 @@ use super::mechanism::{Grid, GridKind};
 use super::norm::{L2, LInf, Norm};
 use crate::account::{Adjacency, Answer, Event};
 use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
 use std::marker::PhantomData;
+
+/// How far the finite precision of the machine is covered, from best to worst. A run has the grade of its worst release.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Numerics {
+    /// Contributions are checked on integers, and the noise has its law exactly.
+    #[default]
+    Exact,
+    /// The noise has its law exactly; the distance of neighbours comes from a theorem, and the errors of solver and floating point
+    /// have proved bounds that are part of the reach.
+    Bounded,
+    /// The reach rests on a stated, not a proved, error of floating-point code.
+    Float,
+}
 
 /// Something computed from rows, with where it came from.
 pub struct Sensitive<T> {
@@ -106,6 +121,7 @@ pub struct Released<T> {
     pub(crate) value: T,
     pub(crate) event: Event,
     pub(crate) executed: Event,
+    pub(crate) numerics: Numerics,
     pub(crate) by_slot: bool,
 }
 
@@ -123,6 +139,11 @@ impl<T> Released<T> {
     /// What was executed; it fits in what is charged.
     pub fn executed(&self) -> &Event {
         &self.executed
+    }
+
+    /// How far finite precision is covered, by the kinds of values that left.
+    pub fn numerics(&self) -> Numerics {
+        self.numerics
     }
 
     /// Epsilon at a delta, by the tightest accountant.

@@ -156,9 +156,9 @@ fn a_ledger_that_was_put_back_contradicts_its_models() {
     let mut ledger = Ledger::open(&path, Seal::default()).unwrap();
     let second = released(&mut ledger, &two, b"two");
     let holds = |ledger: &mut Ledger, position: &Position, bytes: &[u8]| {
-        let (status, findings) = verify::verify(ledger).unwrap();
-        assert!(findings.iter().all(|f| f.holds), "{findings:?}");
-        verify::verify_model(&status, position, bytes).iter().all(|f| f.holds)
+        let (status, checks) = verify::verify(ledger).unwrap();
+        assert!(checks.iter().all(|f| f.held), "{checks:?}");
+        verify::verify_model(&status, position, bytes).iter().all(|f| f.held)
     };
     assert!(holds(&mut ledger, &first, b"one") && holds(&mut ledger, &second, b"two"));
     assert!(!holds(&mut ledger, &second, b"changed"));

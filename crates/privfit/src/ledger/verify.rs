@@ -4,32 +4,16 @@
 use super::amount::Amount;
 use super::record::Record;
 use super::{Ledger, Position, Status, digest_of};
+use crate::certificate::verify::Check;
 use crate::error::Result;
 
-/// One thing that was looked at.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
-pub struct Finding {
-    /// What it is about.
-    pub name: &'static str,
-    /// Whether it holds.
-    pub holds: bool,
-    /// In words.
-    pub text: String,
-}
-
-impl Finding {
-    pub(crate) fn new(name: &'static str, holds: bool, text: impl Into<String>) -> Finding {
-        Finding { name, holds, text: text.into() }
-    }
-}
-
-/// Everything that the ledger alone can tell. Damage is an error, not a finding.
-pub fn verify(ledger: &mut Ledger) -> Result<(Status, Vec<Finding>)> {
+/// Everything that the ledger alone can tell. Damage is an error, not a check.
+pub fn verify(ledger: &mut Ledger) -> Result<(Status, Vec<Check>)> {
     let status = ledger.status()?;
     let records = status.records.len();
-    let mut findings = vec![
-        Finding::new("chain", true, format!("{records} records follow from each other")),
-        Finding::new(
+    let mut checks = vec![
+        Check::new("chain", true, format!("{records} records follow from each other")),
+        Check::new(
             "cap",
             true,
             format!("what was reserved is within epsilon {} at delta {:e}", status.terms.epsilon, status.terms.delta),
@@ -54,7 +38,7 @@ pub fn verify(ledger: &mut Ledger) -> Result<(Status, Vec<Finding>)> {
         true => "every job was charged what its event costs".to_string(),
         false => format!("charged less than their events cost: records {}", cheap.join(", ")),
     };
-    findings.push(Finding::new("charges", cheap.is_empty(), text));
+    checks.push(Check::new("charges", cheap.is_empty(), text));
     let commits: Vec<(String, String)> = status
         .records
         .iter()
@@ -66,17 +50,17 @@ pub fn verify(ledger: &mut Ledger) -> Result<(Status, Vec<Finding>)> {
     for (request, release) in &commits {
         ledger.kept(request, release)?;
     }
-    findings.push(Finding::new("releases", true, format!("{} releases are kept and are what was written down", commits.len())));
-    Ok((status, findings))
+    checks.push(Check::new("releases", true, format!("{} releases are kept and are what was written down", commits.len())));
+    Ok((status, checks))
 }
 
 /// Whether a published model stands in this ledger: a ledger that was rolled back, forked or cut contradicts it.
-pub fn verify_model(status: &Status, position: &Position, bytes: &[u8]) -> Vec<Finding> {
+pub fn verify_model(status: &Status, position: &Position, bytes: &[u8]) -> Vec<Check> {
     let ours = status.terms.ledger == position.ledger;
     let text = if ours { "the model names this ledger" } else { "the model names another ledger" };
-    let mut findings = vec![Finding::new("ledger", ours, text)];
+    let mut checks = vec![Check::new("ledger", ours, text)];
     if !ours {
-        return findings;
+        return checks;
     }
     let there = status.position(&position.request);
     let holds = there.as_ref() == Some(position);
@@ -87,7 +71,7 @@ pub fn verify_model(status: &Status, position: &Position, bytes: &[u8]) -> Vec<F
         }
         (Some(_), _) => "its reservation is not the one that the model names: the ledger was forked".to_string(),
     };
-    findings.push(Finding::new("reserved", holds, text));
+    checks.push(Check::new("reserved", holds, text));
     let released = status.released(&position.request) == Some(digest_of(bytes).as_str());
     let text = match released {
         true => "its release was written down with the digest of this file",
@@ -95,6 +79,6 @@ pub fn verify_model(status: &Status, position: &Position, bytes: &[u8]) -> Vec<F
             "its release was not written down, or for other bytes: the ledger was rolled back, or the file is not the one it made"
         }
     };
-    findings.push(Finding::new("released", released, text));
-    findings
+    checks.push(Check::new("released", released, text));
+    checks
 }

@@ -36,6 +36,9 @@ pub const METHOD: Method = Method {
     needs: "any loss, one row to a unit, L1 ball or simplex, delta > 0",
     guarantee: "(epsilon, delta), all adjacencies",
     source: "Talwar, Thakurta, Zhang 2015, exact selection, profile of bounded range",
+    theorem: "A record moves the score of each corner by at most c L cap (replace-one twice that), both factors cut on the \
+              integers. Choosing a corner with Gumbel noise of scale b has privacy losses in a window of width 2 c L cap/b \
+              (bounded range); T choices are composed numerically from the exact profile of bounded range.",
     settings: &[
         ("steps", "number of steps"),
         ("cap", "cells are cut at this size, from 0 to 1"),

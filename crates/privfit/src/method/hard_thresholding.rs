@@ -34,6 +34,9 @@ pub const METHOD: Method = Method {
     needs: "any loss, one row to a unit, delta > 0",
     guarantee: "(epsilon, delta), all adjacencies",
     source: "Wang, Gu 2019, corrected; exact Gaussian composition",
+    theorem: "Each record's gradient is cut to length C on the integers; all columns get Gaussian noise sigma before any is \
+              left out, so that thresholding looks at released numbers only. T steps are jointly Gaussian-private with mu = \
+              sqrt(T) C/sigma (replace-one twice that).",
     settings: &[
         ("sparsity", "weights that are kept"),
         ("steps", "number of steps"),

@@ -26,6 +26,10 @@ pub const METHOD: Method = Method {
     needs: "smooth loss, one row to a unit, delta > 0",
     guarantee: "(epsilon, delta), zero-out and replace-one",
     source: "Iyengar et al. 2019, the rule for the ridge on the repaired objective",
+    theorem: "As for objective perturbation; the rule chooses the ridge from public facts only. One record shifts the linear \
+              term b by at most L (replace-one 2 L) and the log determinant by at most k ln(1 + trace/(k ridge)), k and trace \
+              being rank and trace of its curvature; output noise covers the solver's error and is charged as a release of its \
+              own.",
     settings: &[],
     published: false,
     plan,

@@ -24,6 +24,11 @@ use crate::loss::{geometric_median, mean};
 use privfit_kernel::account::{Event, calibrate};
 use privfit_kernel::privacy::{Gaussian, Rate, Run, planned_step};
 
+/// Why it holds, for certificates.
+pub(super) const THEOREM: &str = "A unit adds a vector of length at most 1, cut on the integers, to a sum with Gaussian noise sigma: one unit moves it by at most 1 \
+     (replace-one 2). One such sum for a mean; one for each step of a median, on a Poisson sample where the plan says so, composed \
+     exactly or numerically. Steps and projections look at released numbers only.";
+
 /// Steps shrink by e to this power.
 const SHRINK: f64 = 5.0;
 

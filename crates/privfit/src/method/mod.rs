@@ -217,6 +217,8 @@ pub struct Method {
     pub guarantee: &'static str,
     /// Where it comes from.
     pub source: &'static str,
+    /// Why it holds: the theorem in our symbols.
+    pub theorem: &'static str,
     /// Settings that it knows, with their meaning.
     pub settings: &'static [(&'static str, &'static str)],
     /// A published form, for comparison: its plan says what it truly guarantees, which need not be what was asked for.
@@ -272,6 +274,12 @@ pub fn find(name: &str) -> Option<&'static Method> {
     ALL.iter()
         .chain(published::ALL)
         .find(|m| plain(m.name) == plain(name) || m.alias.split(", ").any(|a| plain(a) == plain(name)))
+}
+
+/// The theorem that a model rests on: that of its method, or of the tasks that have no scores.
+pub fn theorem(method: &str, task: Task) -> Option<&'static str> {
+    let method = find(method)?;
+    Some(if task == Task::Location { location::THEOREM } else { method.theorem })
 }
 
 /// Plans with the method of that name, or with the one that the public facts suggest.

@@ -29,6 +29,9 @@ pub const METHOD: Method = Method {
     needs: "any loss but mean, delta > 0",
     guarantee: "(epsilon, delta), all adjacencies; also units of several rows",
     source: "Song et al. 2013, Bassily et al. 2014, exact Gaussian composition",
+    theorem: "Each record's gradient is cut to length C on the integers, so that one record moves a sum by at most C (replace- \
+              one 2 C). T sums with Gaussian noise sigma are jointly Gaussian-private with mu = sqrt(T) C/sigma; everything \
+              else looks at released sums only.",
     settings: SETTINGS,
     published: false,
     plan: |problem| plan(problem, None),

@@ -23,6 +23,10 @@ pub const METHOD: Method = Method {
     needs: "any loss but mean, delta > 0",
     guarantee: "(epsilon, delta), all adjacencies",
     source: "Bassily et al. 2014, Abadi et al. 2016; Poisson samples, numerical composition",
+    theorem: "Each step takes every record with probability q, secretly and independently, and releases the sum of gradients \
+              cut to length C with Gaussian noise sigma. Its privacy loss is that of N(0, sigma^2) against (1 - q) N(0, \
+              sigma^2) + q N(C, sigma^2), in both directions (replace-one: the mixtures around -C and C); T steps are composed \
+              numerically.",
     settings: &[
         ("sampling_rate", "probability that a record takes part in a step"),
         ("steps", "number of steps"),

@@ -36,6 +36,9 @@ pub const METHOD: Method = Method {
     needs: "any loss with one score, one row to a unit, delta > 0",
     guarantee: "(epsilon, delta), all adjacencies",
     source: "after Cai, Wang, Zhang 2021; exact selection and composition",
+    theorem: "Scores: one record moves each by at most c cap, so that choosing k columns with Gumbel noise of scale b is k \
+              choices with losses in a window of width 2 c cap/b. Values: gradients on the chosen columns are cut to length c, \
+              with Gaussian noise. Replace-one doubles both. Choices and Gaussians are composed numerically.",
     settings: &[
         ("sparsity", "columns that are chosen"),
         ("rounds", "rounds in which they are chosen"),

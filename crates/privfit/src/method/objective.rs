@@ -34,6 +34,11 @@ pub const METHOD: Method = Method {
     needs: "smooth loss, one row to a unit, delta > 0",
     guarantee: "(epsilon, delta), zero-out and replace-one",
     source: "Iyengar et al. 2019, repaired; curve after Redberg et al. 2023",
+    theorem: "Let theta minimise the sum of losses + (ridge/2)|theta|^2 + <b, theta>, b Gaussian with standard deviation \
+              sigma. The map from b to theta is one to one; one record shifts b by at most L (replace-one 2 L) in as many \
+              dimensions as its gradient spans, and changes the log determinant by at most k ln(1 + trace/(k ridge)), k and \
+              trace being rank and trace of its curvature. The solver's error tau/ridge on either side is covered by output \
+              noise that is charged as a release of its own.",
     settings: &[("ridge", "strength of the ridge, in sum form"), ("radius", "expected length of the weights (sets the ridge)")],
     published: false,
     plan,

@@ -27,6 +27,10 @@ pub const METHOD: Method = Method {
     needs: "smooth loss, one row to a unit, delta = 0",
     guarantee: "pure epsilon, zero-out and replace-one",
     source: "Chaudhuri, Monteleoni, Sarwate 2011, with a certified solver and exact noise",
+    theorem: "Let theta minimise the sum of losses + (ridge/2)|theta|^2 + <b, theta>, b with independent Laplace coordinates. \
+              One record shifts b by at most sqrt(d) L in L1 (replace-one twice that) and changes the determinant by a factor \
+              of at most 1 + smoothness/ridge: epsilon = sqrt(d) L/scale + ln(1 + smoothness/ridge), plus that of the output \
+              noise, which covers the solver's error.",
     settings: &[("ridge", "strength of the ridge, in sum form"), ("radius", "expected length of the weights (sets the ridge)")],
     published: false,
     plan,

@@ -29,6 +29,10 @@ pub const METHOD: Method = Method {
     needs: "smooth loss",
     guarantee: "pure (delta = 0) or (epsilon, delta), zero-out and replace-one",
     source: "Chaudhuri, Monteleoni, Sarwate 2011, with a certified solver",
+    theorem: "The objective is ridge-strongly convex, so that one record, which changes the gradient by at most L, moves its \
+              minimiser by at most L/ridge in L2 (replace-one 2 L/ridge), plus 2 tau/ridge for a solver that stops at gradient \
+              norm tau. Noise calibrated to that distance (to sqrt(d) times it in L1 for pure privacy) is added to the \
+              minimiser.",
     settings: &[("ridge", "strength of the ridge, in sum form")],
     published: false,
     plan,

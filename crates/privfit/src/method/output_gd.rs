@@ -29,6 +29,10 @@ pub const METHOD: Method = Method {
     needs: "smooth loss, one row to a unit",
     guarantee: "pure (delta = 0) or (epsilon, delta), zero-out and replace-one",
     source: "Zhang et al. 2017, tight constants",
+    theorem: "In a gradient step of rate at most 2/smoothness what neighbours share moves them no further apart, and one \
+              record adds rate L/n (replace-one twice that): after T steps they are at most rate T L/n apart, or (L/(n mu))(1 \
+              - (1 - rate mu)^T) with a ridge mu, plus float errors. Noise calibrated to that distance is added to the last \
+              iterate.",
     settings: &[
         ("steps", "number of steps"),
         ("rate", "length of a step, for the average gradient"),

@@ -29,6 +29,10 @@ pub const METHOD: Method = Method {
     needs: "smooth loss, one row to a unit",
     guarantee: "pure (delta = 0) or (epsilon, delta), zero-out and replace-one",
     source: "Wu et al. 2017, stability worked out step by step",
+    theorem: "A record takes part in one batch of each pass and adds rate_t L/batch there (replace-one twice that); every \
+              other step moves neighbours no further apart, and nearer by 1 - rate_t mu with a ridge. The largest sum over the \
+              position of that batch bounds their distance; noise calibrated to it is added to the last iterate. No \
+              amplification by the order is claimed.",
     settings: &[
         ("passes", "passes over the data"),
         ("batch", "records to a batch"),

@@ -27,6 +27,8 @@ pub const METHOD: Method = Method {
     needs: "smooth loss, delta > 0",
     guarantee: "(epsilon, delta), all adjacencies",
     source: "Zhang et al. 2017; Poisson samples, numerical composition",
+    theorem: "As for noisy-sgd with the largest number of rounds: the plan pays for all of them, and a run that takes fewer \
+              reveals a part of what was paid for. The number of rounds is drawn without looking at records.",
     settings: &[
         ("sampling_rate", "probability that a record takes part in a step"),
         ("steps", "most steps"),

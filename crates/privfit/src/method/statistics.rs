@@ -32,6 +32,9 @@ pub const METHOD: Method = Method {
     needs: "squared loss, a target with bounds, at most 300 encoded features, delta > 0; or loss mean without a target",
     guarantee: "(epsilon, delta), all adjacencies",
     source: "Wang 2018; private standardisation and residual steps",
+    theorem: "Each release is a sum of per-record vectors cut on the integers to the length stated in the plan; one record \
+              moves it by that length (replace-one by twice that). All are Gaussian, and sums of squares of (length/sigma) \
+              compose exactly. What enters a later release has itself been released.",
     settings: &[],
     published: false,
     plan,

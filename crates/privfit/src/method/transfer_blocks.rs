@@ -32,6 +32,9 @@ pub const METHOD: Method = Method {
     needs: "loss with one score, one row to a unit, delta > 0",
     guarantee: "(epsilon, delta), all adjacencies",
     source: "repair of Wang, Gu 2020, by sample and aggregate",
+    theorem: "Records are dealt to parts by slot, so one record changes the teacher of one part, altogether perhaps. Each \
+              teacher lies in a ball of radius R, so that their average moves by at most 2 R/parts under zero-out and replace- \
+              one alike. Gaussian noise covers it.",
     settings: &[
         ("sparsity", "weights that are kept"),
         ("parts", "parts, each with a teacher"),

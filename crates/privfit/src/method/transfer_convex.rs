@@ -29,6 +29,9 @@ pub const METHOD: Method = Method {
     needs: "smooth loss with one score, one row to a unit, delta > 0",
     guarantee: "(epsilon, delta), zero-out and replace-one",
     source: "repair of Wang, Gu 2020, by an elastic net",
+    theorem: "The objective is ridge-strongly convex whatever public convex term, such as an L1 norm, is added: one record \
+              moves its minimiser by at most L/ridge (replace-one 2 L/ridge), plus twice the solver's tolerance. Gaussian \
+              noise covers that distance.",
     settings: &[
         ("sparsity", "weights that are kept"),
         ("ridge", "strength of the ridge, in sum form"),

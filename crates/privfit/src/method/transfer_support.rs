@@ -32,6 +32,10 @@ pub const METHOD: Method = Method {
     needs: "smooth loss with one score, one row to a unit, delta > 0",
     guarantee: "(epsilon, delta), zero-out and replace-one",
     source: "repair of Wang, Gu 2020",
+    theorem: "Columns are chosen privately first. On them the teacher's objective is ridge-strongly convex: one record moves \
+              the teacher by at most 2 L/ridge plus 2 tau/ridge, and its answers for public rows by at most their largest \
+              singular value times that. Gaussian noise covers the answers; the student sees nothing else. Stages are composed \
+              numerically.",
     settings: &[
         ("sparsity", "columns that are chosen"),
         ("share", "part of the budget for the choice, from 0 to 1"),

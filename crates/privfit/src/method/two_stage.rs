@@ -30,6 +30,9 @@ pub const METHOD: Method = Method {
     needs: "smooth loss with one score, one row to a unit, delta > 0",
     guarantee: "(epsilon, delta), zero-out and replace-one",
     source: "Kifer, Smith, Thakurta 2012, exact selection, objective perturbation of ours",
+    theorem: "Votes: records are dealt to parts by slot, so one record changes the model of one part and each count of votes \
+              by at most one, under every adjacency; choosing a column has losses in a window of width 2/scale. Then objective \
+              perturbation on the chosen columns, with rows cut to the unit ball again. Both are composed numerically.",
     settings: &[
         ("sparsity", "columns that are chosen"),
         ("parts", "parts that vote"),

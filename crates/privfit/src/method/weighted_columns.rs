@@ -33,6 +33,9 @@ pub const METHOD: Method = Method {
     needs: "smooth loss with one score for two classes, one row to a unit, delta > 0",
     guarantee: "(epsilon, delta), zero-out and replace-one",
     source: "ours: released column sums weigh the columns, then objective perturbation",
+    theorem: "Three stages: sums of vectors of length 1, sums of gradients cut to the loss constant, both with Gaussian noise \
+              (replace-one twice the reach), and objective perturbation on rows that are mapped, each by itself, with released \
+              numbers. The three are composed numerically.",
     settings: &[
         ("sparsity", "columns that are kept; four times the rows by default"),
         ("share", "part of the budget for the weights of columns, from 0 to 1"),

@@ -18,6 +18,7 @@ pub const AMP: Method = Method {
     needs: "smooth loss, delta > 0",
     guarantee: "printed: (epsilon, delta), replace-one; holds for linear models, by another proof",
     source: "Iyengar et al. 2019, algorithm 1",
+    theorem: super::THEOREM,
     settings: &[
         ("output_share", "part of epsilon and delta for the output noise"),
         ("noise_share", "part of the rest for the noise of the linear term"),
@@ -50,6 +51,7 @@ pub const WITHOUT_SETTINGS: Method = Method {
     needs: "smooth loss, delta > 0",
     guarantee: "printed: (epsilon, delta), replace-one; holds for linear models, by another proof",
     source: "Iyengar et al. 2019, hyperparameter-free AMP",
+    theorem: super::THEOREM,
     settings: &[],
     published: true,
     plan: |problem| {
@@ -68,6 +70,7 @@ pub const KST12: Method = Method {
     needs: "smooth loss, delta > 0",
     guarantee: "printed: (epsilon, delta); proved for a record added or zeroed out, not replaced",
     source: "Kifer, Smith, Thakurta 2012",
+    theorem: super::THEOREM,
     settings: &[],
     published: true,
     plan: |problem| {

@@ -16,6 +16,7 @@ pub const METHOD: Method = Method {
     needs: "any loss, L1 ball or simplex, delta > 0",
     guarantee: "printed: (epsilon, delta), replace-one; overshoots a little",
     source: "Iyengar et al. 2019, algorithm 5, after Talwar et al. 2015",
+    theorem: super::THEOREM,
     settings: &[("steps", "number of steps"), ("cap", "cells are cut at this size, from 0 to 1: L of the publication")],
     published: true,
     plan,

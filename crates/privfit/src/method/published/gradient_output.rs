@@ -16,6 +16,7 @@ pub const METHOD: Method = Method {
     needs: "smooth loss, delta > 0",
     guarantee: "printed: (epsilon, delta), replace-one; holds with room below epsilon 8.5",
     source: "Zhang et al. 2017, algorithm 1",
+    theorem: super::THEOREM,
     settings: &[("steps", "number of steps"), ("mu", "ridge of the average loss; 0 for the convex form")],
     published: true,
     plan,

@@ -25,6 +25,7 @@ pub const METHOD: Method = Method {
     needs: "loss with one score, delta > 0",
     guarantee: "printed: (epsilon, delta), replace-one; in truth none",
     source: "Wang, Gu 2020, algorithm 1",
+    theorem: super::THEOREM,
     settings: &[
         ("sparsity", "weights of teacher and student"),
         ("ridge", "ridge of the average loss"),
@@ -41,6 +42,7 @@ pub const BASELINE: Method = Method {
     needs: "loss with one score",
     guarantee: "none: no noise at all",
     source: "Jain, Tewari, Kar 2014; the baseline without privacy",
+    theorem: super::THEOREM,
     settings: &[("sparsity", "weights that are kept"), ("ridge", "ridge of the average loss")],
     published: true,
     plan: baseline,

@@ -16,6 +16,10 @@ use super::{Method, Problem};
 use crate::error::{Error, Result};
 use privfit_kernel::privacy::Loss;
 
+/// What a certificate says in the place of a theorem.
+const THEOREM: &str = "A published form with its printed noise, run for comparison: what is claimed follows from the event, that is, from the \
+                       noise that was drawn, and not from the publication.";
+
 /// Every published form.
 pub const ALL: &[Method] = &[
     amp::AMP,

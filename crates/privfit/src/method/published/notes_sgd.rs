@@ -17,6 +17,7 @@ pub const METHOD: Method = Method {
     needs: "any loss, delta > 0",
     guarantee: "printed: (epsilon, delta), replace-one; holds with much room, by another proof",
     source: "lecture notes on private empirical risk minimisation, algorithm 3, after Bassily et al. 2014",
+    theorem: super::THEOREM,
     settings: &[("batch", "records to a step"), ("steps", "number of steps; (n/batch)^2 in the publication")],
     published: true,
     plan,

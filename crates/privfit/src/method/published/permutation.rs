@@ -16,6 +16,7 @@ pub const CONVEX: Method = Method {
     needs: "smooth loss, delta > 0",
     guarantee: "printed: (epsilon, delta), replace-one; false where rate > 2/smoothness",
     source: "Iyengar et al. 2019, algorithm 2, after Wu et al. 2017",
+    theorem: super::THEOREM,
     settings: &[
         ("passes", "passes over the data"),
         ("batch", "records to a batch"),
@@ -35,6 +36,7 @@ pub const STRONG: Method = Method {
     needs: "smooth loss, delta > 0",
     guarantee: "printed: (epsilon, delta), replace-one; false as printed, the counter being that of passes",
     source: "Iyengar et al. 2019, algorithm 3, after Wu et al. 2017",
+    theorem: super::THEOREM,
     settings: &[
         ("passes", "passes over the data"),
         ("batch", "records to a batch"),

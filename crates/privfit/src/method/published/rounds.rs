@@ -17,6 +17,7 @@ pub const METHOD: Method = Method {
     needs: "smooth loss, delta > 0",
     guarantee: "printed: (epsilon, delta), replace-one; holds with room, by another proof",
     source: "Zhang et al. 2017, algorithm 2",
+    theorem: super::THEOREM,
     settings: &[("steps", "most steps; n^2 in the publication")],
     published: true,
     plan,

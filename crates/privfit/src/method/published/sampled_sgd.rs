@@ -16,6 +16,7 @@ pub const METHOD: Method = Method {
     needs: "any loss, delta > 0",
     guarantee: "printed: (epsilon, delta), replace-one; false unless the noise exceeds one gradient",
     source: "Iyengar et al. 2019, algorithm 4, after Bassily et al. 2014",
+    theorem: super::THEOREM,
     settings: &[
         ("steps", "number of steps"),
         ("batch", "records to a step"),

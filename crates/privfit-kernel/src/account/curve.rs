@@ -1,0 +1,126 @@
+//! Many points of one privacy profile. Composing costs far more than reading, and a law that was composed for one question answers its
+//! neighbours too, a little less tightly and as validly.
+
+use super::compose::{Composed, Question};
+use super::event::Step;
+use super::gdp::{GaussianAccountant, discrete_delta, discrete_epsilon};
+use super::objective::ObjectiveAccountant;
+use super::pld::{approximated, components, discrete_laplace_gap, laws};
+use super::{Accountant, Adjacency, Bound, Event, check_delta, check_epsilon};
+use crate::error::Result;
+
+/// Deltas that laws are composed for: every delta from 0.1 to 10^-12 is within a factor of 32 of one, where it matters.
+const ANCHORS: [f64; 4] = [2e-2, 1e-5, 1e-8, 1e-11];
+
+/// The privacy profile of an event, prepared for many questions. Only upper bounds: ask [`super::epsilon`] for an enclosure.
+pub struct Curve<'e> {
+    event: &'e Event,
+    adjacency: Adjacency,
+    laws: Option<Laws<'e>>,
+}
+
+struct Laws<'e> {
+    steps: Vec<Step<'e>>,
+    /// Log ratio between discrete and continuous Laplace noise.
+    ratio: f64,
+    /// Composed laws, one list for each direction.
+    directions: Vec<Vec<Composed>>,
+}
+
+impl Laws<'_> {
+    /// The larger of the directions, each by its best law.
+    fn ask(&self, question: Question) -> f64 {
+        let best = |laws: &Vec<Composed>| laws.iter().map(|l| l.answer(question, true)).fold(f64::INFINITY, f64::min);
+        self.directions.iter().map(best).fold(0.0, f64::max)
+    }
+
+    fn epsilon(&self, delta: f64) -> Result<f64> {
+        let bound = discrete_epsilon(delta * (-self.ratio).exp(), &self.steps, |d| {
+            Ok(Bound { lower: 0.0, upper: self.ask(Question::Epsilon { delta: d }) })
+        })?;
+        Ok(bound.upper + 2.0 * self.ratio)
+    }
+
+    fn delta(&self, epsilon: f64) -> f64 {
+        discrete_delta(epsilon, &self.steps, |e| {
+            // Below zero the curve is at most its value at zero plus 1 - e^epsilon.
+            let shifted = e - 2.0 * self.ratio;
+            let value = self.ask(Question::Delta { epsilon: shifted.max(0.0) }).min(1.0);
+            self.ratio.exp() * (value - shifted.min(0.0).exp_m1())
+        })
+    }
+}
+
+impl<'e> Curve<'e> {
+    /// Composes what has to be composed numerically; everything else is asked for when it is needed.
+    pub fn new(event: &'e Event, adjacency: Adjacency) -> Curve<'e> {
+        let cheap =
+            GaussianAccountant.delta(event, adjacency, 1.0).is_ok() || ObjectiveAccountant.delta(event, adjacency, 1.0).is_ok();
+        let laws = || {
+            let steps = event.steps(adjacency).ok()?;
+            let directions = laws(&components(&steps, adjacency).ok().filter(|c| !c.is_empty())?, &ANCHORS)?;
+            Some(Laws { ratio: discrete_laplace_gap(&steps), steps: approximated(&steps), directions })
+        };
+        Curve { event, adjacency, laws: if cheap { None } else { laws() } }
+    }
+
+    /// An epsilon that holds at delta, none if nothing finite is proved.
+    pub fn epsilon(&self, delta: f64) -> Option<f64> {
+        check_delta(delta, true).ok()?;
+        let read = match &self.laws {
+            Some(laws) if delta > 0.0 => laws.epsilon(delta).ok().filter(|e| e.is_finite()),
+            _ => None,
+        };
+        read.or_else(|| super::epsilon(self.event, self.adjacency, delta).ok().map(|a| a.bound.upper).filter(|e| e.is_finite()))
+    }
+
+    /// A delta that holds at epsilon; 1 if nothing is proved.
+    pub fn delta(&self, epsilon: f64) -> f64 {
+        if check_epsilon(epsilon).is_err() {
+            return 1.0;
+        }
+        match &self.laws {
+            Some(laws) => laws.delta(epsilon).min(1.0),
+            None => super::delta(self.event, self.adjacency, epsilon).map_or(1.0, |a| a.bound.upper.min(1.0)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A curve is never below the enclosure of a single question, and hardly above its upper end.
+    #[test]
+    fn curves_agree_with_single_questions() {
+        let choice = Event::Exponential { epsilon: 0.2, replace_factor: 2.0 }.repeated(7);
+        let discrete = Event::DiscreteGaussian { sigma: 1 << 30, reach: 1 << 28, replace_reach: 1 << 29, dimension: 9 };
+        let laplace = Event::DiscreteLaplace { scale: 1 << 20, reach: 1 << 18, replace_reach: 1 << 19, dimension: 3 };
+        for event in [
+            Event::gaussian(1.1).sampled(0.01).repeated(500),
+            Event::Compose(vec![choice.clone(), discrete.clone()]),
+            Event::Compose(vec![laplace.repeated(2), choice]),
+            Event::gaussian(2.0),
+            Event::pure(0.7),
+            discrete.sampled(0.2).repeated(9),
+        ] {
+            for adjacency in [Adjacency::ZeroOut, Adjacency::ReplaceOne] {
+                let curve = Curve::new(&event, adjacency);
+                for delta in [1e-4, 1e-6, 1e-9, 1e-12] {
+                    let single = super::super::epsilon(&event, adjacency, delta).unwrap().bound;
+                    let many = curve.epsilon(delta).unwrap();
+                    assert!(many >= single.lower && many <= 1.003 * single.upper + 1e-6, "{event:?} {delta}: {single:?} {many}");
+                }
+                for epsilon in [1e-4, 0.1, 0.5, 2.0] {
+                    let single = super::super::delta(&event, adjacency, epsilon).unwrap().bound;
+                    let many = curve.delta(epsilon);
+                    let near = many <= 1.02 * single.upper + 1e-12;
+                    assert!(many >= single.lower && near, "{event:?} {adjacency} {epsilon}: {single:?} {many}");
+                }
+            }
+        }
+        let none = Event::NotPrivate { why: "test".into() };
+        let curve = Curve::new(&none, Adjacency::ZeroOut);
+        assert!(curve.epsilon(1e-5).is_none() && curve.delta(1.0) == 1.0);
+    }
+}

@@ -1,0 +1,56 @@
+//! The same event with equal parts counted: accountants do not ask in which order releases came, and work on each different part once.
+
+use privfit_kernel::account::Event;
+
+/// Most different parts of an event that is worked out, plain Gaussian releases not counted; plans have a handful.
+pub(super) const MOST_PARTS: usize = 32;
+
+/// Most different parts in all. Plain Gaussian releases cost an accountant nothing, and there may be one for each column of a model.
+const MOST_IN_ALL: usize = 4096;
+
+/// The event with equal parts put together; none if it has too many different ones, or more releases than can be counted.
+pub(super) fn merged(event: &Event) -> Option<Event> {
+    let mut parts = Vec::new();
+    collect(event, 1, &mut parts)?;
+    let mut events: Vec<Event> = parts.into_iter().map(|(e, n)| if n == 1 { e.clone() } else { e.clone().repeated(n) }).collect();
+    Some(if events.len() == 1 { events.remove(0) } else { Event::Compose(events) })
+}
+
+fn collect<'a>(event: &'a Event, times: u64, parts: &mut Vec<(&'a Event, u64)>) -> Option<()> {
+    match event {
+        Event::Repeat { times: n, event } | Event::AtMost { times: n, event } if *n > 0 => {
+            return collect(event, times.checked_mul(*n)?, parts);
+        }
+        Event::Compose(events) => return events.iter().try_for_each(|e| collect(e, times, parts)),
+        _ => {}
+    }
+    if let Some(part) = parts.iter_mut().find(|p| p.0 == event) {
+        part.1 = part.1.checked_add(times)?;
+        return Some(());
+    }
+    parts.push((event, times));
+    let cheap = |e: &Event| matches!(e, Event::Gaussian { .. } | Event::DiscreteGaussian { .. });
+    let right = cheap(event) || parts.iter().filter(|p| !cheap(p.0)).count() <= MOST_PARTS;
+    (right && parts.len() <= MOST_IN_ALL).then_some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use privfit_kernel::account::{Adjacency, epsilon};
+
+    #[test]
+    fn parts_are_counted() {
+        let step = |noise: f64| Event::gaussian(noise).sampled(0.1);
+        let event =
+            Event::Compose(vec![step(1.0).repeated(3), step(2.0), Event::Compose(vec![step(1.0), step(1.0)]).repeated(2)]);
+        let merged = merged(&event).unwrap();
+        assert_eq!(merged, Event::Compose(vec![step(1.0).repeated(7), step(2.0)]));
+        let view = |e: &Event| epsilon(e, Adjacency::ZeroOut, 1e-6).unwrap().bound.upper;
+        assert!((view(&merged) / view(&event) - 1.0).abs() < 1e-3);
+        assert!(super::merged(&Event::Compose((1..50).map(|i| step(f64::from(i))).collect())).is_none());
+        assert!(super::merged(&step(1.0).repeated(u64::MAX).repeated(2)).is_none());
+        assert_eq!(super::merged(&step(1.0)), Some(step(1.0)));
+        assert!(super::merged(&Event::Compose((1..500).map(|i| Event::gaussian(f64::from(i))).collect())).is_some());
+    }
+}

@@ -1,0 +1,218 @@
+//! The sentences of a certificate. Most are the same for every model; those that are not follow from the event and the public facts.
+
+use super::{Enforced, Fact, Notion, Release, Risk};
+use privfit_kernel::account::{Adjacency, Event};
+use privfit_kernel::privacy::Numerics;
+
+/// What a notion of neighbours means.
+pub(super) fn notion(adjacency: Adjacency) -> Notion {
+    let meaning = match adjacency {
+        Adjacency::ZeroOut => "one unit's records become blank; how many units there are is public",
+        Adjacency::ReplaceOne => "one unit's records become any others; how many units there are is public",
+        Adjacency::AddRemove => "one unit is added or removed; how many there are is private",
+    };
+    Notion { name: adjacency, meaning: meaning.into() }
+}
+
+/// A fact that was taken as public, with its source.
+pub(super) fn fact(text: &str) -> Fact {
+    let of = |what: &str, source: &str| Fact { what: what.into(), source: source.into() };
+    match text.strip_suffix(')').and_then(|t| t.rsplit_once(" (")) {
+        // Counting and declarations say so themselves.
+        Some((what, source)) if text.starts_with("number of") => of(what, source),
+        _ if text.starts_with("settings") => of(text, "the job, or rules on public facts"),
+        _ if text.starts_with("auxiliary") => of(text, "the job"),
+        _ => of(text, "the schema"),
+    }
+}
+
+/// What no number covers.
+pub(super) fn not_covered() -> Vec<String> {
+    [
+        "other releases from the same records: each costs budget of its own",
+        "what the model teaches about people in general, whether they are in the data or not",
+        "choices that somebody made by looking at the private records",
+        "whoever can watch the machine, its memory or its clock while it trains",
+        "the rows that the model is applied to later",
+    ]
+    .map(String::from)
+    .to_vec()
+}
+
+/// What the code enforces, and the test or type that says so.
+pub(super) fn enforced(event: &Event, numerics: Numerics) -> Vec<Enforced> {
+    let mut out = vec![
+        (
+            "cells are clamped to the bounds of the schema, by a rule that looks at one record",
+            "test every_data_set_gets_an_answer",
+        ),
+        ("code that trains cannot read, print, compare or keep a record", "type Sensitive, tests in refused/"),
+        ("what leaves fits in the plan, which was complete before data were opened", "test a_run_refuses_what_was_not_planned"),
+        ("noise follows its law exactly", "test law_is_exact_for_small_scales"),
+        ("no seed reaches a private release", "test a_simulation_is_marked"),
+        ("messages, exit codes and file shapes do not depend on records", "test neighbours_look_the_same"),
+    ];
+    match numerics {
+        Numerics::Exact => {
+            out.push(("lengths of contributions are checked on integers", "test neighbours_move_sums_by_at_most_the_reach"));
+        }
+        Numerics::Bounded => {
+            out.push(("distances of neighbours stay within the theorem's bound", "test neighbours_are_close"));
+            out.push(("the solver stops only at its certificate", "test minimiser_is_certified_and_the_same_on_every_engine"));
+        }
+        Numerics::Float => out.push(("sums of blocks move by at most the reach", "test blocks_move_by_at_most_the_reach")),
+    }
+    if sampled(event) {
+        out.push(("samples are drawn inside of the kernel, used once and kept secret", "test poisson_samples_follow_their_rate"));
+    }
+    out.into_iter().map(|(what, by)| Enforced { what: what.into(), by: by.into() }).collect()
+}
+
+/// What nobody but the operator can vouch for.
+pub(super) fn assumed(column: bool) -> Vec<String> {
+    let unit = match column {
+        true => "the unit column is right: all rows of a unit carry its value, and no unit has two",
+        false => "one person has one row; where a person has several, they are protected as a group",
+    };
+    [
+        unit,
+        "nothing in schema or settings was read off the private records",
+        "the operator runs this program as it is, and publishes nothing else from the same records",
+        "the random numbers of the operating system are unpredictable",
+        "nobody observes side channels of the host: time, memory, power",
+    ]
+    .map(String::from)
+    .to_vec()
+}
+
+/// Finite precision in words.
+pub(super) fn precision(numerics: Numerics) -> &'static str {
+    match numerics {
+        Numerics::Exact => "exact: contributions are checked on integers and the discrete noise has its law exactly",
+        Numerics::Bounded => "bounded: exact noise; errors of solver and floating point have proved bounds, which are charged",
+        Numerics::Float => "float: the reach rests on a stated error of floating-point code",
+    }
+}
+
+/// The guarantee in a sentence.
+pub(super) fn sentence(asked: Adjacency, risk: Option<Risk>) -> String {
+    let Some(risk) = risk else {
+        return "Nothing is guaranteed: treat this model like the records that it was trained on.".into();
+    };
+    let question = match asked {
+        Adjacency::ReplaceOne => "which of two records a person has",
+        Adjacency::ZeroOut | Adjacency::AddRemove => "whether one person's record was used",
+    };
+    format!(
+        "Somebody who knows all other records and sees this model can guess {question} with at most {} % of guesses right, where a \
+         coin has 50 %. If they accept one false alarm in a hundred, they find at most {} % of the people they look for.",
+        super::percent_up(risk.accuracy),
+        super::percent_up(risk.true_positive_rate),
+    )
+}
+
+/// Whether an event claims amplification.
+fn sampled(event: &Event) -> bool {
+    match event {
+        Event::Poisson { .. } | Event::FixedSize { .. } => true,
+        Event::Shuffled { event, .. }
+        | Event::Repeat { event, .. }
+        | Event::AtMost { event, .. }
+        | Event::Select { event, .. } => sampled(event),
+        Event::Compose(events) => events.iter().any(sampled),
+        _ => false,
+    }
+}
+
+/// What sampling adds.
+pub(super) fn amplification(event: &Event) -> &'static str {
+    match sampled(event) {
+        true => {
+            "by sampling: each unit takes part in a step with a fixed probability; the kernel draws the samples and keeps them"
+        }
+        false => "none is claimed: every unit takes part in every release",
+    }
+}
+
+/// How releases are put together.
+pub(super) fn composition(event: &Event) -> &'static str {
+    match event {
+        Event::Repeat { .. } | Event::Compose(_) => "a fixed plan, composed numerically or in closed form",
+        Event::AtMost { .. } => "at most so many releases, all of them paid for",
+        Event::Budget { .. } => "a filter: releases up to a total, all of it paid for",
+        Event::NotPrivate { .. } => "nothing to compose",
+        _ => "one release",
+    }
+}
+
+fn power(x: u64) -> String {
+    if x.is_power_of_two() { format!("2^{}", x.trailing_zeros()) } else { x.to_string() }
+}
+
+/// The leaves of an event in words, with how often each happens.
+pub(super) fn releases(event: &Event, times: u64, rate: Option<f64>, out: &mut Vec<Release>) {
+    let mut leaf = |what: String, multiplier: Option<f64>, replace: Option<f64>, grid: Option<String>| {
+        out.push(Release { what, times, noise_multiplier: multiplier, replace_factor: replace, rate, grid });
+    };
+    let grid = |scale: u64| Some(format!("noise scale of {} grid units", power(scale)));
+    match event {
+        Event::Gaussian { noise_multiplier, replace_factor } => {
+            leaf("Gaussian noise on a vector of bounded length (L2)".into(), Some(*noise_multiplier), Some(*replace_factor), None)
+        }
+        Event::Laplace { noise_multiplier, replace_factor } => {
+            leaf("Laplace noise on a vector of bounded L1 length".into(), Some(*noise_multiplier), Some(*replace_factor), None)
+        }
+        Event::DiscreteGaussian { sigma, reach, replace_reach, dimension } => leaf(
+            format!(
+                "discrete Gaussian noise on {dimension} number{} of bounded length (L2)",
+                if *dimension == 1 { "" } else { "s" }
+            ),
+            Some(*sigma as f64 / *reach as f64),
+            Some(*replace_reach as f64 / *reach as f64),
+            grid(*sigma),
+        ),
+        Event::DiscreteLaplace { scale, reach, replace_reach, dimension } => leaf(
+            format!(
+                "discrete Laplace noise on {dimension} number{} of bounded L1 length",
+                if *dimension == 1 { "" } else { "s" }
+            ),
+            Some(*scale as f64 / *reach as f64),
+            Some(*replace_reach as f64 / *reach as f64),
+            grid(*scale),
+        ),
+        Event::Pure { epsilon, replace_factor } => {
+            leaf(format!("a step with pure privacy, epsilon {epsilon}"), None, Some(*replace_factor), None)
+        }
+        Event::Approx { epsilon, delta } => {
+            leaf(format!("a step with approximate privacy, epsilon {epsilon}, delta {delta:e}"), None, None, None)
+        }
+        Event::ZeroConcentrated { rho } => leaf(format!("a step with zero-concentrated privacy, rho {rho}"), None, None, None),
+        Event::GaussianDp { mu } => leaf(format!("a step with Gaussian privacy, mu {mu}"), None, None, None),
+        Event::ObjectivePerturbation(o) => leaf(
+            format!(
+                "objective perturbation: a Gaussian linear term, log determinant at most {}, {} degree{} of freedom",
+                crate::method::show(o.log_determinant),
+                o.degrees,
+                if o.degrees == 1 { "" } else { "s" }
+            ),
+            Some(o.noise_multiplier),
+            Some(o.replace_factor),
+            (o.grid_sigma > 0).then(|| grid(o.grid_sigma)).flatten(),
+        ),
+        Event::Exponential { epsilon, replace_factor } => {
+            leaf(format!("a private choice with losses in a window of {epsilon}"), None, Some(*replace_factor), None)
+        }
+        Event::Budget { rho } => leaf(format!("releases chosen on the way, up to rho {rho} in all"), None, None, None),
+        Event::Select { event, .. } => {
+            leaf("the best of a random number of runs of what follows".into(), None, None, None);
+            releases(event, times, rate, out);
+        }
+        Event::NotPrivate { why } => leaf(format!("without a guarantee: {why}"), None, None, None),
+        Event::Poisson { rate, event } => releases(event, times, Some(*rate), out),
+        Event::FixedSize { batch, rows, event } => releases(event, times, Some(*batch as f64 / *rows as f64), out),
+        Event::Shuffled { epochs: n, event, .. } | Event::Repeat { times: n, event } | Event::AtMost { times: n, event } => {
+            releases(event, times.saturating_mul(*n), rate, out);
+        }
+        Event::Compose(events) => events.iter().for_each(|e| releases(e, times, rate, out)),
+    }
+}

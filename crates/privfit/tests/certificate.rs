@@ -1,0 +1,602 @@
+//! Certificates: every method has one that verifies, no edit survives, hostile files are refused in bounded time.
+
+use privfit::account::{Adjacency, Event};
+use privfit::certificate::verify::{verify, verify_artifact};
+use privfit::certificate::{ATTACK_RATE, DELTAS, Declared, LedgerPosition, Verdict, entry, page, yaml};
+use privfit::constraint::Constraint;
+use privfit::data::csv::Csv;
+use privfit::data::load::load_from;
+use privfit::fit::{Job, prepare};
+use privfit::method::{self, Settings};
+use privfit::privacy::{Entropy, Numerics};
+use privfit::{Artifact, Error, Schema};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+const ROWS: usize = 120;
+const CLASSES: &str = "[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n";
+const NUMBER: &str = "[target]\ncolumn = \"y\"\nbounds = [-5, 5]\n";
+const REGISTRY: &str = "[registry]\nname = \"Test model\"\ncurator = [\"One\", \"Two\"]\nintended_use = \"tests\"\nregion = \"nowhere\"\n\
+                        sector = \"Education\"\npublication_date = \"2024-02-29\"\ncontact = \"a@b.c\"\n";
+
+fn schema(target: &str) -> Schema {
+    Schema::parse(&format!(
+        "[dataset]\nname = \"t\"\n{target}[features.x]\ntype = \"number\"\nmin = -3\nmax = 3\n\
+         [features.c]\ntype = \"category\"\nvalues = [\"p\", \"q\", \"r\"]\n"
+    ))
+    .unwrap()
+}
+
+fn job(method: &str, loss: &str, target: &str, adjacency: Adjacency, delta: f64) -> Job {
+    let few = ["noisy-gd", "noisy-sgd", "noisy-projected-sgd", "random-round-sgd", "output-gd", "frank-wolfe"];
+    let steps = few.contains(&method).then(|| ("steps".to_string(), 20.0));
+    Job {
+        schema: schema(target),
+        rows: Some(ROWS as u64),
+        epsilon: 1.0,
+        delta: Some(delta),
+        adjacency,
+        loss: Some(loss.into()),
+        method: method.into(),
+        settings: Settings(steps.into_iter().collect()),
+        constraint: Constraint::None,
+        allow_large_delta: false,
+        compare: true,
+        auxiliary: None,
+    }
+}
+
+/// A trained model, if there is a plan.
+fn fit(job: &Job, entropy: &Entropy) -> Option<Artifact> {
+    let prepared = prepare(job, ROWS as u64, false).ok()?;
+    let number = job.schema.target.weights.is_empty() && job.loss.as_deref() == Some("squared");
+    let line = |i: usize| {
+        let y = if number { format!("{}", i % 7) } else { ["no", "yes"][i % 2].to_string() };
+        format!("{},{},{y}\n", (i % 13) as f64 / 2.0 - 3.0, ["p", "q", "r"][i % 3])
+    };
+    let text = format!("x,c,y\n{}", (0..ROWS).map(line).collect::<String>());
+    let mut reader = Csv::open(Box::new(std::io::Cursor::new(text.into_bytes()))).unwrap();
+    let data = load_from(&mut reader, &job.schema, entropy).unwrap();
+    Some(prepared.train(&data, entropy, 1, &|| ()).unwrap())
+}
+
+fn system() -> Entropy {
+    Entropy::system().unwrap()
+}
+
+fn model(method: &str) -> Artifact {
+    fit(&job(method, "logistic", CLASSES, Adjacency::ZeroOut, 1e-6), &system()).unwrap()
+}
+
+/// The file with a digest that fits it, whatever else was done to it.
+fn repaired(file: &Value) -> String {
+    let mut file = file.clone();
+    file["sha256"] = "0".repeat(64).into();
+    let text = serde_json::to_string_pretty(&file).unwrap() + "\n";
+    let digest = sha256(text.as_bytes());
+    let (start, end) = (text.len() - 68, text.len() - 4);
+    assert_eq!(&text[start..end], "0".repeat(64));
+    format!("{}{digest}{}", &text[..start], &text[end..])
+}
+
+/// A second opinion about digests: written for this test from the standard.
+fn sha256(bytes: &[u8]) -> String {
+    let primes: Vec<u64> = (2..312u64).filter(|n| (2..*n).take_while(|d| d * d <= *n).all(|d| n % d != 0)).collect();
+    let fraction = |root: f64, n: u64, power: u32| {
+        // First 32 bits behind the point, from the integer root of n 2^(32 power).
+        let goal = u128::from(n) << (32 * power);
+        let mut x = (root * 4_294_967_296.0) as u128;
+        while x.pow(power) > goal {
+            x -= 1;
+        }
+        while (x + 1).pow(power) <= goal {
+            x += 1;
+        }
+        x as u32
+    };
+    let k: Vec<u32> = primes.iter().take(64).map(|p| fraction((*p as f64).cbrt(), *p, 3)).collect();
+    let mut h: Vec<u32> = primes.iter().take(8).map(|p| fraction((*p as f64).sqrt(), *p, 2)).collect();
+    let mut message = bytes.to_vec();
+    message.push(0x80);
+    while message.len() % 64 != 56 {
+        message.push(0);
+    }
+    message.extend_from_slice(&(8 * bytes.len() as u64).to_be_bytes());
+    for block in message.chunks(64) {
+        let mut w: Vec<u32> = block.chunks(4).map(|b| u32::from_be_bytes([b[0], b[1], b[2], b[3]])).collect();
+        for i in 16..64 {
+            let a = w[i - 15].rotate_right(7) ^ w[i - 15].rotate_right(18) ^ (w[i - 15] >> 3);
+            let b = w[i - 2].rotate_right(17) ^ w[i - 2].rotate_right(19) ^ (w[i - 2] >> 10);
+            w.push(w[i - 16].wrapping_add(a).wrapping_add(w[i - 7]).wrapping_add(b));
+        }
+        let mut s = h.clone();
+        for i in 0..64 {
+            let one = s[4].rotate_right(6) ^ s[4].rotate_right(11) ^ s[4].rotate_right(25);
+            let choose = (s[4] & s[5]) ^ (!s[4] & s[6]);
+            let a = s[7].wrapping_add(one).wrapping_add(choose).wrapping_add(k[i]).wrapping_add(w[i]);
+            let zero = s[0].rotate_right(2) ^ s[0].rotate_right(13) ^ s[0].rotate_right(22);
+            let majority = (s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]);
+            s = vec![a.wrapping_add(zero.wrapping_add(majority)), s[0], s[1], s[2], s[3].wrapping_add(a), s[4], s[5], s[6]];
+        }
+        h.iter_mut().zip(&s).for_each(|(h, s)| *h = h.wrapping_add(*s));
+    }
+    h.iter().map(|x| format!("{x:08x}")).collect()
+}
+
+fn parsed(artifact: &Artifact) -> Value {
+    serde_json::from_str(&artifact.to_json().unwrap()).unwrap()
+}
+
+fn refused(verdict: &Verdict, by: &str) {
+    assert!(verdict.checks.iter().any(|c| !c.held && c.name == by), "{by}: {verdict:#?}");
+    assert_eq!(verdict.clone().into_result("the certificate").unwrap_err().code(), 1);
+}
+
+fn damaged(text: &str, why: &str) {
+    match Artifact::from_json(text) {
+        Err(Error::Damaged(says)) => assert!(says.contains(why), "{says}"),
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("accepted: {}", &text[..200.min(text.len())]),
+    }
+}
+
+#[test]
+fn every_method_has_a_certificate_that_verifies() {
+    assert_eq!(sha256(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    let mut seen = std::collections::BTreeMap::new();
+    for method in method::ALL.iter().chain(method::published::ALL) {
+        for (loss, target) in [("logistic", CLASSES), ("squared", NUMBER), ("mean", ""), ("geometric-median", "")] {
+            for adjacency in Adjacency::ALL {
+                let pure = ["output", "objective-pure"].contains(&method.name);
+                let slow = ["two-stage", "weighted-columns", "transfer-support", "noisy-thresholding"].contains(&method.name);
+                if slow && loss == "squared" && adjacency != Adjacency::ZeroOut {
+                    continue;
+                }
+                let Some(artifact) = fit(&job(method.name, loss, target, adjacency, if pure { 0.0 } else { 1e-6 }), &system())
+                else {
+                    continue;
+                };
+                let name = format!("{} {loss} {adjacency}", method.name);
+                let text = artifact.to_json().unwrap();
+                assert_eq!(Artifact::from_json(&text).unwrap(), artifact, "{name}");
+                let c = &artifact.certificate;
+                let verdict = verify(&text).unwrap();
+                assert_eq!(verdict.holds(), artifact.guarantee.private, "{name}: {verdict:#?}");
+                assert!(verdict.checks.iter().all(|c| !c.text.contains("instead of")), "{name}: {verdict:#?}");
+                let page = page(c, &[]);
+                assert!(page.lines().all(|l| l.chars().count() <= 100) && page.lines().count() <= 130, "{name}\n{page}");
+                if !artifact.guarantee.private {
+                    assert!(page.contains("infinite: not private") && c.plain.zero_out.is_none(), "{page}");
+                    refused(&verdict, "guarantee");
+                    continue;
+                }
+                *seen.entry(method.name).or_insert(0) += 1;
+                assert_eq!(c.guarantee.zero_out, artifact.guarantee.zero_out, "{name}");
+                assert_eq!(c.guarantee.add_remove.is_some(), adjacency == Adjacency::AddRemove, "{name}");
+                assert!(c.mechanism.theorem.len() > 80 && !c.mechanism.releases.is_empty(), "{name}");
+                assert!(c.unprotected.facts.iter().all(|f| !f.source.is_empty()) && c.unprotected.facts.len() >= 4, "{name}");
+                let by_theorem = ["objective", "output", "permutation", "hyperparameter", "two-stage", "weighted", "transfer"];
+                let exact = !by_theorem.iter().any(|p| method.name.trim_start_matches("published-").starts_with(p));
+                if !method.published {
+                    assert_eq!(c.security.numerics == Numerics::Exact, exact, "{name}: {:?}", c.security.numerics);
+                }
+                let risks = [c.plain.zero_out.unwrap(), c.plain.replace_one.unwrap()];
+                for risk in risks {
+                    assert!(risk.true_positive_rate > ATTACK_RATE && risk.accuracy > 0.5, "{name} {risk:?}");
+                    assert!(risk.accuracy <= risk.posterior + 1e-5 && (risk.except == 0.0) == pure, "{name} {risk:?}");
+                }
+                assert!(risks[0].accuracy <= risks[1].accuracy + 1e-9, "{name} {risks:?}");
+            }
+        }
+    }
+    let missing: Vec<&str> = method::ALL.iter().map(|m| m.name).filter(|m| !seen.contains_key(m)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// Phi, by Simpson's rule.
+fn phi(x: f64) -> f64 {
+    let (n, low) = (4000, -12.0);
+    let h = (x - low) / f64::from(n);
+    let f = |t: f64| (-0.5 * t * t).exp() / (2.0 * std::f64::consts::PI).sqrt();
+    let inner = |i: i32| f64::from(2 + 2 * (i % 2)) * f(low + h * f64::from(i));
+    h / 3.0 * (f(low) + f(x) + (1..n).map(inner).sum::<f64>())
+}
+
+#[test]
+fn attacks_on_gaussians_have_closed_forms() {
+    let artifact = model("noisy-gd");
+    let Event::Repeat { times, event } = &artifact.guarantee.event else { panic!("{:?}", artifact.guarantee.event) };
+    let Event::DiscreteGaussian { sigma, reach, replace_reach, .. } = **event else { panic!("{event:?}") };
+    for (reach, risk) in
+        [(reach, artifact.certificate.plain.zero_out.unwrap()), (replace_reach, artifact.certificate.plain.replace_one.unwrap())]
+    {
+        let mu = (*times as f64).sqrt() * reach as f64 / sigma as f64;
+        let found = phi(-2.326_347_874_040_840_8 + mu);
+        assert!(risk.true_positive_rate >= found * (1.0 - 1e-9) && risk.true_positive_rate <= 1.003 * found, "{risk:?} {found}");
+        let right = phi(0.5 * mu);
+        assert!(risk.accuracy >= right - 1e-9 && risk.accuracy <= right + 1e-4, "{risk:?} {right}");
+        // The loss is normal with mean mu^2/2 and deviation mu.
+        let epsilon = -(1.0 / risk.posterior - 1.0).ln();
+        let beyond = 1.0 - phi(epsilon / mu - 0.5 * mu);
+        assert!(risk.except >= beyond && risk.except < 1e-4, "{risk:?} {beyond}");
+    }
+    let c = &artifact.certificate;
+    assert_eq!(c.guarantee.profile.iter().map(|p| p.delta).collect::<Vec<_>>(), DELTAS);
+    let pairs = c.guarantee.profile.windows(2);
+    assert!(pairs.into_iter().all(|w| w[0].zero_out < w[1].zero_out && w[0].zero_out < w[0].replace_one));
+    let rho = c.guarantee.rho.unwrap();
+    assert!((rho.replace_one / rho.zero_out - 4.0).abs() < 1e-6);
+    assert_eq!(c.accounting.zero_out.as_ref().unwrap().accountant, "gaussian");
+}
+
+#[test]
+fn no_edited_claim_holds() {
+    let artifact = model("noisy-gd");
+    let whole = parsed(&artifact);
+    assert!(verify(&repaired(&whole)).unwrap().holds());
+    // Edits at these places, with a digest that fits.
+    let edit = |edits: &[(&str, Value)]| {
+        let mut file = whole.clone();
+        for (place, value) in edits {
+            *file.pointer_mut(&format!("/artifact/{place}")).unwrap_or_else(|| panic!("{place}")) = value.clone();
+        }
+        verify(&repaired(&file)).unwrap()
+    };
+    let number = |place: &str| whole.pointer(&format!("/artifact/{place}")).unwrap().as_f64().unwrap();
+    let epsilon = number("guarantee/zero_out");
+    let everywhere = |e: f64| {
+        edit(&[
+            ("guarantee/zero_out", json!(e)),
+            ("certificate/guarantee/zero_out", json!(e)),
+            ("certificate/accounting/zero_out/upper", json!(e)),
+            ("certificate/accounting/zero_out/lower", json!(0.0)),
+        ])
+    };
+    refused(&everywhere(0.9 * epsilon), "epsilon under zero-out");
+    refused(&edit(&[("certificate/guarantee/zero_out", json!(0.9 * epsilon))]), "epsilon under zero-out");
+    refused(&edit(&[("guarantee/zero_out", json!(0.9 * epsilon))]), "record");
+    refused(&edit(&[("certificate/guarantee/replace_one", json!(epsilon))]), "epsilon under replace-one");
+    // A claim that is too large harms nobody.
+    let verdict = everywhere(1.5 * epsilon);
+    assert!(verdict.holds(), "{verdict:#?}");
+    assert!(verdict.checks.iter().any(|c| c.text.contains("today's accountant proves 1.0000 instead of 1.5")), "{verdict:#?}");
+    let steps = "guarantee/event/repeat/times";
+    refused(&edit(&[(steps, json!(40))]), "event");
+    refused(&edit(&[(steps, json!(40)), ("certificate/mechanism/event/repeat/times", json!(40))]), "epsilon under zero-out");
+    refused(&edit(&[("guarantee/delta", json!(1e-9)), ("certificate/guarantee/delta", json!(1e-9))]), "epsilon under zero-out");
+    refused(&edit(&[("certificate/guarantee/delta", json!(1e-9))]), "guarantee");
+    refused(&edit(&[("certificate/guarantee/profile/3/zero_out", json!(0.5))]), "profile");
+    refused(&edit(&[("certificate/guarantee/profile/3/delta", json!(1e-30))]), "profile");
+    refused(&edit(&[("certificate/guarantee/rho/zero_out", json!(1e-9))]), "rho");
+    refused(&edit(&[("certificate/plain/zero_out/true_positive_rate", json!(0.01))]), "attacks");
+    refused(&edit(&[("certificate/plain/replace_one/accuracy", json!(0.5))]), "attacks");
+    refused(&edit(&[("certificate/plain/zero_out/except", json!(0.0))]), "attacks");
+    refused(&edit(&[("certificate/plain/sentence", json!("Nothing can be learned."))]), "words");
+    refused(&edit(&[("certificate/accounting/zero_out/renyi", json!(0.1))]), "epsilon under zero-out");
+    refused(&edit(&[("certificate/unit/max_rows", json!(1000))]), "unit");
+    refused(&edit(&[("certificate/unprotected/facts", json!([]))]), "words");
+    refused(&edit(&[("certificate/unprotected/not_covered", json!([]))]), "words");
+    refused(&edit(&[("certificate/assumptions/assumed", json!([]))]), "words");
+    refused(&edit(&[("certificate/mechanism/theorem", json!("by magic"))]), "words");
+    refused(&edit(&[("certificate/security/numerics", json!("float"))]), "guarantee");
+    refused(&edit(&[("certificate/adjacency/units", json!(1_000_000))]), "guarantee");
+    refused(&edit(&[("certificate/identity/model_sha256", json!("00"))]), "identity");
+    refused(&edit(&[("model/weights/0/0", json!(0.25))]), "identity");
+    refused(&edit(&[("certificate/guarantee/private", json!(false))]), "guarantee");
+    // Another version has other words; numbers are checked all the same.
+    let other = json!("privfit 9.9.9");
+    let verdict = edit(&[
+        ("program", other.clone()),
+        ("certificate/identity/program", other.clone()),
+        ("certificate/plain/sentence", json!("In other words.")),
+    ]);
+    assert!(verdict.holds() && verdict.checks.iter().any(|c| c.text.starts_with("not compared")), "{verdict:#?}");
+    let verdict = edit(&[("program", other.clone()), ("certificate/identity/program", other), (steps, json!(40))]);
+    refused(&verdict, "event");
+}
+
+#[test]
+fn every_byte_counts() {
+    let text = model("objective").to_json().unwrap();
+    let zeroed = format!("{}{}{}", &text[..text.len() - 68], "0".repeat(64), &text[text.len() - 4..]);
+    assert_eq!(sha256(zeroed.as_bytes()), text[text.len() - 68..text.len() - 4]);
+    let mut bytes = text.clone().into_bytes();
+    for i in 0..bytes.len() {
+        let bit = 1 << (i % 8);
+        bytes[i] ^= bit;
+        let outcome = Artifact::from_bytes(&bytes);
+        assert!(matches!(outcome, Err(Error::Damaged(_))), "byte {i} of {}: {:?}", bytes.len(), outcome.map(|_| ()));
+        bytes[i] ^= bit;
+    }
+    for edited in [
+        format!("{text}\n"),
+        format!(" {text}"),
+        text.trim_end().to_string(),
+        text.replacen("\n", "\r\n", 1),
+        text.replacen(": ", ":", 1),
+        text.replacen("\"format\"", "\"form\\u0061t\"", 1),
+        format!("{}{}{}", &text[..text.len() - 68], text[text.len() - 68..text.len() - 4].to_uppercase(), "\"\n}\n"),
+        text[..text.len() / 2].to_string(),
+        String::new(),
+    ] {
+        damaged(&edited, "");
+    }
+}
+
+#[test]
+fn shapes_and_versions_are_checked_before_anything_else() {
+    let whole = parsed(&model("output"));
+    let edit = |place: &str, value: Value| {
+        let mut file = whole.clone();
+        *file.pointer_mut(place).unwrap() = value;
+        file
+    };
+    damaged(&repaired(&edit("/artifact/model/weights/0", json!([0.5]))), "weights");
+    damaged(&repaired(&edit("/artifact/model/weights", json!([]))), "weights");
+    damaged(&repaired(&edit("/artifact/version", json!(3))), "use a newer privfit");
+    // Before the digest: whoever meets a newer file should hear that, not that it is damaged.
+    damaged(&edit("/artifact/version", json!(7)).to_string(), "use a newer privfit");
+    damaged(&repaired(&edit("/artifact/version", json!(1))), "fit it again");
+    damaged(&repaired(&edit("/artifact/certificate", json!({}))), "missing");
+    damaged(&repaired(&edit("/artifact/certificate/guarantee/zero_out", json!("1"))), "wrong type");
+    let mut more = whole.clone();
+    more["artifact"]["certificate"]["plain"]["more"] = json!(1);
+    damaged(&repaired(&more), "unknown");
+    for group in whole["artifact"]["certificate"].as_object().unwrap().keys() {
+        let mut less = whole.clone();
+        less["artifact"]["certificate"].as_object_mut().unwrap().remove(group);
+        damaged(&repaired(&less), "missing");
+    }
+    assert_eq!(whole["artifact"]["certificate"].as_object().unwrap().len(), 15);
+}
+
+#[test]
+fn simulations_are_refused() {
+    let artifact = fit(&job("noisy-gd", "logistic", CLASSES, Adjacency::ZeroOut, 1e-6), &Entropy::simulated(1)).unwrap();
+    let c = &artifact.certificate;
+    assert!(c.security.seeded && c.guarantee.zero_out.is_none() && c.guarantee.profile.is_empty() && c.plain.zero_out.is_none());
+    assert!(c.plain.sentence.contains("Nothing is guaranteed") && page(c, &[]).contains("infinite: not private"));
+    refused(&verify(&artifact.to_json().unwrap()).unwrap(), "guarantee");
+    assert_eq!(entry(c, &Declared::default()).unwrap_err().code(), 1);
+}
+
+#[test]
+fn hostile_files_end_soon() {
+    let quick = |what: &str, f: &dyn Fn()| {
+        let begin = Instant::now();
+        f();
+        assert!(begin.elapsed() < Duration::from_secs(20), "{what}: {:?}", begin.elapsed());
+    };
+    let many = 100_000_000;
+    for piece in ["[", "{\"a\":", "0", "x", " ", "\"", "{\"artifact\":{\"format\":\"", "\u{0}"] {
+        quick(piece, &|| damaged(&piece.repeat(many / piece.len()), ""));
+    }
+    quick("long text", &|| damaged(&format!("{{\"artifact\":{{\"format\":\"{}\"}}}}", "a".repeat(many)), ""));
+    quick("long list", &|| damaged(&format!("{{\"sha256\":[{}1]}}", "1,".repeat(many / 2)), ""));
+    let artifact = model("noisy-gd");
+    let text = artifact.to_json().unwrap();
+    for number in ["1e400", "NaN", "Infinity", "-1e999", "1e-999999999", &"9".repeat(100_000)] {
+        let epsilon = format!("\"asked_epsilon\": {:?}", artifact.guarantee.asked_epsilon);
+        assert!(text.contains(&epsilon));
+        let edited = text.replace(&epsilon, &format!("\"asked_epsilon\": {number}"));
+        let (start, end) = (edited.len() - 68, edited.len() - 4);
+        let zeroed = format!("{}{}{}", &edited[..start], "0".repeat(64), &edited[end..]);
+        let edited = format!("{}{}{}", &edited[..start], sha256(zeroed.as_bytes()), &edited[end..]);
+        // A number that is 0 may be read; it must not be a claim.
+        quick(number, &|| assert!(verify(&edited).map_or(true, |v| v.checks.iter().all(|c| c.name != "guarantee" || c.held))));
+    }
+    // Events that a program could be kept busy with: many parts, deep ones, often repeated ones.
+    let whole = parsed(&artifact);
+    let with = |event: Value| {
+        let mut file = whole.clone();
+        file["artifact"]["guarantee"]["event"] = event.clone();
+        file["artifact"]["certificate"]["mechanism"]["event"] = event;
+        repaired(&file)
+    };
+    let leaf = |noise: f64| json!({"poisson": {"rate": 0.01, "event": {"gaussian": {"noise_multiplier": noise, "replace_factor": 2.0}}}});
+    let compose = |n: usize| json!({"compose": (0..n).map(|i| leaf(1.0 + i as f64 / 1000.0)).collect::<Vec<_>>()});
+    let nested = |n: usize| (0..n).fold(leaf(1.0), |e, _| json!({"repeat": {"times": 2, "event": e}}));
+    let refuse = |event: Value| match verify(&with(event)) {
+        Ok(verdict) => assert!(!verdict.holds()),
+        Err(error) => assert_eq!(error.code(), 4),
+    };
+    for (what, event) in [
+        ("many parts", compose(100_000)),
+        ("some parts", compose(200)),
+        ("few parts", compose(20)),
+        ("equal parts", json!({"compose": vec![leaf(1.0); 100_000]})),
+        ("deep", nested(30)),
+        ("deeper", nested(55)),
+        ("often", json!({"repeat": {"times": u64::MAX, "event": leaf(1.0)}})),
+        ("often, little", json!({"repeat": {"times": u64::MAX, "event": leaf(1e9)}})),
+        ("little noise", leaf(1e-300)),
+        ("no event", json!({"repeat": {"times": 0, "event": leaf(1.0)}})),
+        (
+            "many degrees",
+            json!({"objective-perturbation": {"noise_multiplier": 1.0, "replace_factor": 2.0, "degrees": 10_000,
+            "log_determinant": 0.1, "output_noise_multiplier": null, "grid_sigma": 0, "dimension": 10_000}}),
+        ),
+    ] {
+        quick(what, &|| refuse(event.clone()));
+    }
+}
+
+#[test]
+fn a_position_in_a_ledger_is_kept_and_shown() {
+    let position = LedgerPosition {
+        ledger: "adult-2024".into(),
+        request: "ab12".into(),
+        sequence: 17,
+        hash: "00ff".into(),
+        jobs: 3,
+        epsilon: 2.718_281_8,
+        cap_epsilon: 4.0,
+        delta: 1e-6,
+    };
+    let artifact = model("noisy-gd").with_ledger(position.clone());
+    let read = Artifact::from_json(&artifact.to_json().unwrap()).unwrap();
+    assert_eq!(read.certificate.identity.ledger, Some(position));
+    assert!(verify_artifact(&read).holds());
+    assert!(page(&read.certificate, &[]).contains("adult-2024, record 17, job 3 of the data set: epsilon 2.7183 of 4 spent"));
+}
+
+/// Every test that a certificate names exists.
+#[test]
+fn named_tests_exist() {
+    fn sources(folder: &std::path::Path, out: &mut String) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                sources(&path, out);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                out.push_str(&std::fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    let mut all = String::new();
+    sources(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), &mut all);
+    let mut named = 0;
+    for method in ["noisy-gd", "objective", "noisy-sgd"] {
+        for enforced in model(method).certificate.assumptions.enforced {
+            for name in enforced.by.split("test ").skip(1) {
+                assert!(all.contains(&format!("fn {name}(")), "{name}");
+                named += 1;
+            }
+        }
+    }
+    assert!(named > 15);
+}
+
+/// Fields of the public registry: kind, allowed values, whether required. `/` separates levels.
+const FIELDS: &[(&str, &str, &[&str], bool)] = &[
+    ("url_slug", "text", &[], true),
+    (
+        "status",
+        "text",
+        &["Converted", "Draft", "Pending", "Changes Required", "Approved", "Approved (Update Requested)", "Approved (Pending)"],
+        true,
+    ),
+    ("tier", "tier", &[], true),
+    ("deployment", "object", &[], true),
+    ("deployment/basic", "object", &[], true),
+    ("deployment/basic/name", "text", &[], true),
+    ("deployment/basic/data_curators", "list", &[], true),
+    ("deployment/basic/intended_use", "text", &[], true),
+    (
+        "deployment/basic/data_product_type",
+        "text",
+        &["Summary statistics", "Machine learning model", "Dataset", "Synthetic data", "Interactive API", "SQL queries"],
+        true,
+    ),
+    ("deployment/basic/data_product_region", "text", &[], true),
+    ("deployment/basic/description", "text", &[], true),
+    ("deployment/basic/publication_date", "text", &[], true),
+    (
+        "deployment/basic/data_product_sector",
+        "text",
+        &["Technology", "Healthcare", "Education", "Government", "Energy", "Finance"],
+        false,
+    ),
+    ("deployment/dp_variant", "object", &[], false),
+    (
+        "deployment/dp_variant/variant_name",
+        "text",
+        &["Pure DP", "Approximate DP", "Zero-concentrated DP", "Renyi DP", "Custom"],
+        false,
+    ),
+    ("deployment/dp_variant/data_domain", "text", &[], false),
+    ("deployment/dp_variant/unprotected_quantities", "text", &[], false),
+    ("deployment/privacy_loss", "object", &[], false),
+    ("deployment/privacy_loss/privacy_unit", "text", &[], false),
+    ("deployment/privacy_loss/privacy_unit_details", "text", &[], false),
+    ("deployment/privacy_loss/privacy_parameters", "object", &[], false),
+    ("deployment/privacy_loss/privacy_parameters/epsilon", "number", &[], false),
+    ("deployment/privacy_loss/privacy_parameters/delta", "number", &[], false),
+    ("deployment/privacy_loss/privacy_parameters/rho", "number", &[], false),
+    ("deployment/privacy_loss/privacy_parameters_details", "text", &[], false),
+    ("deployment/deployment_model", "object", &[], false),
+    ("deployment/deployment_model/model_name", "text", &["Local", "Central", "Shuffle", "Federated", "Varies"], false),
+    ("deployment/deployment_model/model_name_details", "text", &[], false),
+    ("deployment/deployment_model/actors", "text", &[], false),
+    ("deployment/deployment_model/release_type", "text", &["One release", "Many releases"], false),
+    ("deployment/deployment_model/release_type_details", "text", &[], false),
+    ("deployment/deployment_model/data_source_type", "text", &["Static", "Dynamic"], false),
+    ("deployment/deployment_model/data_source_type_details", "text", &[], false),
+    ("deployment/deployment_model/access_type", "text", &["Interactive", "Non-interactive"], false),
+    ("deployment/deployment_model/access_type_details", "text", &[], false),
+    ("deployment/accounting", "object", &[], false),
+    ("deployment/accounting/post_processing", "text", &[], false),
+    ("deployment/accounting/composition", "text", &[], false),
+    ("deployment/implementation", "object", &[], false),
+    ("deployment/implementation/preprocessing_and_hyperparameter_tuning", "text", &[], false),
+    ("deployment/implementation/mechanisms", "text", &[], false),
+    ("deployment/implementation/justification", "text", &[], false),
+    ("deployment/administrative", "object", &[], false),
+    ("deployment/administrative/sources", "text", &[], false),
+    ("deployment/administrative/notes", "text", &[], false),
+    ("deployment/administrative/registry_authors", "list", &[], true),
+];
+
+fn check(place: &str, value: &Value) {
+    if !place.is_empty() {
+        let field = FIELDS.iter().find(|f| f.0 == place).unwrap_or_else(|| panic!("{place} is not a field"));
+        let right = match field.1 {
+            "text" => value.as_str().is_some_and(|t| !t.is_empty() && (field.2.is_empty() || field.2.contains(&t))),
+            "list" => value.as_array().is_some_and(|l| !l.is_empty() && l.iter().all(Value::is_string)),
+            "number" => value.is_f64(),
+            "tier" => value.as_u64().is_some_and(|t| (1..=3).contains(&t)),
+            _ => value.is_object(),
+        };
+        assert!(right, "{place}: {value}");
+    }
+    if let Some(map) = value.as_object() {
+        let inside = |field: &str| match place {
+            "" => (!field.contains('/')).then(|| field.to_string()),
+            _ => field.strip_prefix(&format!("{place}/")).filter(|f| !f.contains('/')).map(String::from),
+        };
+        for (name, _, _, required) in FIELDS {
+            assert!(!required || inside(name).is_none_or(|f| map.contains_key(&f)), "{name} is missing");
+        }
+        map.iter().for_each(|(key, value)| check(&if place.is_empty() { key.clone() } else { format!("{place}/{key}") }, value));
+    }
+}
+
+#[test]
+fn entries_have_the_fields_of_the_registry() {
+    let declared = Declared::parse(toml::from_str::<toml::Table>(REGISTRY).unwrap()["registry"].as_table().unwrap()).unwrap();
+    for (method, delta) in [("objective", 1e-6), ("output", 0.0), ("noisy-sgd", 1e-6)] {
+        let artifact = fit(&job(method, "logistic", CLASSES, Adjacency::ReplaceOne, delta), &system()).unwrap();
+        let missing = entry(&artifact.certificate, &Declared::default()).unwrap_err();
+        assert!(missing.code() == 2 && missing.to_string().contains("name, curator, intended_use, region, publication_date"));
+        let artifact = artifact.with_declared(declared.clone());
+        assert!(verify_artifact(&artifact).holds());
+        let entry = entry(&artifact.certificate, &artifact.certificate.declared()).unwrap();
+        check("", &entry);
+        assert_eq!(entry["url_slug"], "test-model-one-two-2024");
+        let parameters = &entry["deployment"]["privacy_loss"]["privacy_parameters"];
+        assert!(parameters["epsilon"].as_f64().unwrap() >= artifact.guarantee.replace_one.unwrap());
+        assert_eq!(parameters.get("delta").is_some(), delta > 0.0);
+        let text = yaml(&entry);
+        assert!(text.starts_with("url_slug: test-model-one-two-2024\n"), "{text}");
+        assert!(text.contains("\n    publication_date: \"2024-02-29\"\n"), "{text}");
+        assert!(delta == 0.0 || text.contains("delta: 1.0e-6\n"), "{text}");
+    }
+}
+
+/// A schema may declare too; the job wins.
+#[test]
+fn declarations_come_from_job_and_schema() {
+    let mut job = job("noisy-gd", "logistic", CLASSES, Adjacency::ZeroOut, 1e-6);
+    job.schema = Schema::parse(&format!(
+        "[dataset]\nname = \"t\"\n{CLASSES}[features.x]\ntype = \"number\"\nmin = -3\nmax = 3\n[features.c]\ntype = \"ignore\"\n{REGISTRY}"
+    ))
+    .unwrap();
+    let artifact = fit(&job, &system()).unwrap();
+    assert_eq!(artifact.certificate.registry.name.as_deref(), Some("Test model"));
+    let artifact = artifact.with_declared(Declared { name: Some("Other".into()), ..Declared::on("2024-03-01").unwrap() });
+    let c = &artifact.certificate;
+    assert_eq!((c.registry.name.as_deref(), c.registry.region.as_deref()), (Some("Other"), Some("nowhere")));
+    assert_eq!(c.identity.date.as_deref(), Some("2024-03-01"));
+    assert!(verify_artifact(&artifact).holds());
+    assert_eq!(Artifact::from_json(&artifact.to_json().unwrap()).unwrap(), artifact);
+}

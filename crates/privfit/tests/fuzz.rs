@@ -304,3 +304,30 @@ fn record() {
         _ => Outcome::Refused,
     });
 }
+
+/// A model file whose digest was made to fit again: whatever is read is finite, fits its schema, and is either verified or refused.
+#[test]
+fn model() {
+    use privfit::certificate::verify::verify_artifact;
+    use sha2::{Digest, Sha256};
+    fuzz("model", 10_000, |bytes| {
+        let mut bytes = bytes.to_vec();
+        if let Some(start) = bytes.len().checked_sub(64 + 4) {
+            let end = start + 64;
+            bytes[start..end].fill(b'0');
+            let digest: String = Sha256::digest(&bytes).iter().map(|b| format!("{b:02x}")).collect();
+            bytes[start..end].copy_from_slice(digest.as_bytes());
+        }
+        match privfit::Artifact::from_bytes(&bytes) {
+            Ok(artifact) => {
+                assert!(artifact.model.weights.iter().flatten().all(|w| w.is_finite()));
+                let _ = verify_artifact(&artifact);
+                Outcome::Read(1)
+            }
+            Err(error) => {
+                assert_eq!(error.code(), 4);
+                Outcome::Refused
+            }
+        }
+    });
+}

@@ -184,9 +184,9 @@ fn adult_from_fit_to_evaluate() {
     let written = std::fs::read_to_string(model).unwrap();
     for (from, to, says) in [
         ("\"delta\": 4e-10", "\"delta\": 4e-11", "digest"),
-        ("\"version\": 1", "\"version\": 9", "newer"),
+        ("\"version\": 2", "\"version\": 9", "newer"),
         ("\"privfit-model\"", "\"other\"", "not a model file"),
-        ("\"artifact\"", "\"x\": 1, \"artifact\"", "unknown"),
+        ("\"artifact\"", "\"x\": 1, \"artifact\"", "digest"),
     ] {
         std::fs::write(model, written.replacen(from, to, 1)).unwrap();
         let refused = privfit(&["evaluate", "--model", model, "--data", data.to_str().unwrap()], b"");

@@ -49,7 +49,8 @@ pub fn entry(certificate: &Certificate, declared: &Declared) -> Result<Value> {
     put("intended_use", json!(d.intended_use));
     put("data_product_type", json!("Machine learning model"));
     put("data_product_region", json!(d.region));
-    let usual = format!("A {} model with loss {}, trained by {}.", c.mechanism.method, c.mechanism.loss, c.identity.program);
+    let usual =
+        format!("A linear model (method {}, loss {}), trained by {}.", c.mechanism.method, c.mechanism.loss, c.identity.program);
     put("description", json!(d.description.clone().unwrap_or(usual)));
     put("publication_date", json!(day));
     if let Some(sector) = &d.sector {
@@ -94,7 +95,7 @@ pub fn entry(certificate: &Certificate, declared: &Declared) -> Result<Value> {
             },
             "privacy_loss": {
                 "privacy_unit": unit,
-                "privacy_unit_details": format!("{} Adjacent data sets: {}.", capital(&c.unit.mapping), adjacent.join("; ")),
+                "privacy_unit_details": format!("{}. Adjacent data sets: {}.", capital(&c.unit.mapping), adjacent.join("; ")),
                 "privacy_parameters": parameters(epsilon, c.guarantee.delta),
                 "privacy_parameters_details": format!(
                     "Epsilon under {}. At the same delta it is {} under zero-out and {} under replace-one, rounded up. {}.",

@@ -99,9 +99,6 @@ fn release(r: &Release) -> String {
     if let Some(rate) = r.rate {
         text.push_str(&format!(", each unit taking part with probability {}", crate::method::show(rate)));
     }
-    if let Some(grid) = &r.grid {
-        text.push_str(&format!(", {grid}"));
-    }
     text
 }
 
@@ -139,10 +136,7 @@ fn claim(c: &Certificate, p: &mut Page) {
         p.row(["the attacker asks", "is right", "finds", "believes afterwards"]);
         p.risk("was this record used, or blank? (zero-out)", c.plain.zero_out);
         p.risk("this record, or that one? (replace-one)", c.plain.replace_one);
-        p.text(
-            "At most, all of them. Is right: of guesses at even odds. Finds: of those looked for, at 1 % false alarms. Believes: who \
-             held it for as likely as not before; in brackets the probability that a run is an exception.",
-        );
+        p.text("At most. Is right: at even odds. Finds: at 1 % false alarms. Believes: after even odds, exceptions in brackets.");
     }
     p.heading("Guarantee");
     if !g.private {
@@ -191,10 +185,10 @@ fn basis(c: &Certificate, released: &[String], p: &mut Page) {
         p.line(label, &format!("at most {} by the {} accountant{low}{renyi}", up(b.upper), b.accountant));
     }
     p.line("sampling", &c.accounting.amplification);
-    p.line("composition", &format!("{}; {}", c.accounting.composition, c.accounting.slack));
+    p.line("composition", &c.accounting.composition);
     p.heading("Not protected");
     let facts: Vec<String> = c.unprotected.facts.iter().map(|f| format!("{} [{}]", f.what, f.source)).collect();
-    p.list("public", facts.iter().map(String::as_str));
+    p.line("public", &facts.join("; "));
     p.list("not covered", c.unprotected.not_covered.iter().map(String::as_str));
 }
 
@@ -214,7 +208,7 @@ fn rest(c: &Certificate, p: &mut Page) {
     p.line("access", &format!("{}; {}; {}", c.deployment.release, c.deployment.access, c.deployment.retention));
     p.line("randomness", &c.security.randomness);
     p.line("numerics", &c.security.precision);
-    p.line("limits", &format!("{}; {}", c.security.limits.join("; "), c.security.timing));
+    p.line("limits", &c.security.limits.join("; "));
     p.heading("Declared by the publisher, not checked");
     let r = &c.registry;
     let curators = (!r.curators.is_empty()).then(|| r.curators.join(", "));
@@ -240,7 +234,6 @@ fn rest(c: &Certificate, p: &mut Page) {
     if !open.is_empty() {
         p.line("not stated", &open.join(", "));
     }
-    p.line("", &c.utility.note);
     p.0.push('\n');
 }
 

@@ -301,12 +301,12 @@ pub(crate) fn guarantee_line(zero: Option<f64>, replace: Option<f64>, delta: f64
     format!("epsilon {} under zero-out, {} under replace-one, at delta {delta:e}", up(zero), up(replace))
 }
 
-fn read_text(path: &Path, what: &str) -> Result<String, Failure> {
+pub(crate) fn read_text(path: &Path, what: &str) -> Result<String, Failure> {
     std::fs::read_to_string(path)
         .map_err(|e| Failure::misuse(format!("cannot read the {what} {}: {e}; check the path", path.display())))
 }
 
-fn settings(set: &[String]) -> Result<Settings, Failure> {
+pub(crate) fn settings(set: &[String]) -> Result<Settings, Failure> {
     let mut out = BTreeMap::new();
     for pair in set {
         let parsed = pair.split_once('=').and_then(|(k, v)| v.parse::<f64>().ok().map(|v| (k, v)));

@@ -1,6 +1,8 @@
 //! The `privfit` command: one file for each verb.
 
 mod account;
+mod audit;
+mod audit_report;
 mod bench;
 mod bench_fit;
 mod bench_sparse;
@@ -8,6 +10,7 @@ mod certificate;
 mod chart;
 mod fit;
 mod methods;
+mod plot;
 mod predict;
 mod progress;
 mod schema;
@@ -27,6 +30,7 @@ use std::process::ExitCode;
   privfit evaluate --model model.json --data test.csv
   privfit account --mechanism gaussian --noise-multiplier 1.1 --rate 0.01 --steps 1000 --delta 1e-5
   privfit account --request questions.json --format json
+  privfit audit distribution --method noisy-gd
   privfit bench noise
 
 Exit codes: 0 done, 1 refused, 2 misuse, 3 host failure while private data were open, 4 damaged file."
@@ -46,6 +50,8 @@ enum Verb {
     Evaluate(predict::Evaluate),
     /// What a model file claims, and what was released
     Certificate(certificate::Certificate),
+    /// Lower bound on what a method leaks, against its claim
+    Audit(audit::Audit),
     /// Every method and loss: needs, guarantee, source
     Methods(methods::Methods),
     /// Public facts of a data set: draft, check, validate
@@ -114,6 +120,7 @@ fn main() -> ExitCode {
         Verb::Predict(verb) => verb.run(),
         Verb::Evaluate(verb) => verb.run(),
         Verb::Certificate(verb) => verb.run(),
+        Verb::Audit(verb) => verb.run(),
         Verb::Methods(verb) => verb.run(),
         Verb::Schema(verb) => verb.run(),
         Verb::Account(verb) => verb.run().map_err(Failure::from),

@@ -15,6 +15,7 @@
 //! ```
 
 pub mod artifact;
+pub mod audit;
 pub mod constraint;
 pub mod data;
 pub mod error;

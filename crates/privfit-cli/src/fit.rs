@@ -362,7 +362,7 @@ pub(crate) fn read_text(path: &Path, what: &str) -> Result<String, Failure> {
         .map_err(|e| Failure::misuse(format!("cannot read the {what} {}: {e}; check the path", path.display())))
 }
 
-fn settings(set: &[String]) -> Result<Settings, Failure> {
+pub(crate) fn settings(set: &[String]) -> Result<Settings, Failure> {
     let mut out = BTreeMap::new();
     for pair in set {
         let parsed = pair.split_once('=').and_then(|(k, v)| v.parse::<f64>().ok().map(|v| (k, v)));

@@ -1,6 +1,8 @@
 //! The `privfit` command: one file for each verb.
 
 mod account;
+mod audit;
+mod audit_report;
 mod bench;
 mod bench_fit;
 mod bench_ledger;
@@ -10,6 +12,7 @@ mod chart;
 mod fit;
 mod ledger;
 mod methods;
+mod plot;
 mod predict;
 mod progress;
 mod schema;
@@ -31,6 +34,7 @@ use std::process::ExitCode;
   privfit ledger create visits.ledger --schema visits.toml --epsilon 4 --delta 1e-8
   privfit account --mechanism gaussian --noise-multiplier 1.1 --rate 0.01 --steps 1000 --delta 1e-5
   privfit account --request questions.json --format json
+  privfit audit distribution --method noisy-gd
   privfit bench noise
 
 Exit codes: 0 done, 1 refused, 2 misuse, 3 host failure while private data were open, 4 damaged file."
@@ -52,6 +56,8 @@ enum Verb {
     Certificate(certificate::Certificate),
     /// The budget of a data set: make, show, verify, export
     Ledger(ledger::LedgerVerb),
+    /// Lower bound on what a method leaks, against its claim
+    Audit(audit::Audit),
     /// Every method and loss: needs, guarantee, source
     Methods(methods::Methods),
     /// Public facts of a data set: draft, check, validate
@@ -121,6 +127,7 @@ fn main() -> ExitCode {
         Verb::Evaluate(verb) => verb.run(),
         Verb::Certificate(verb) => verb.run(),
         Verb::Ledger(verb) => verb.run(),
+        Verb::Audit(verb) => verb.run(),
         Verb::Methods(verb) => verb.run(),
         Verb::Schema(verb) => verb.run(),
         Verb::Account(verb) => verb.run().map_err(Failure::from),

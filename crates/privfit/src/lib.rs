@@ -15,6 +15,7 @@
 //! ```
 
 pub mod artifact;
+pub mod audit;
 pub mod certificate;
 pub mod constraint;
 pub mod data;

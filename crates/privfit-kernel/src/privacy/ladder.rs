@@ -134,7 +134,6 @@ impl Ladder {
         (on.len() as u128) << (rung - top + self.depth)
     }
 
-    #[cfg(test)]
     pub(super) fn scores(&self) -> &[i64] {
         &self.scores
     }

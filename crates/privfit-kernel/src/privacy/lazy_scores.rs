@@ -32,7 +32,7 @@ use super::data::{Dataset, Rows};
 use super::gradient::{BLOCK, SlopeGrid};
 use super::ladder::Ladder;
 use super::loss::Loss;
-use super::mechanism::{Exponential, ROW_LIMIT};
+use super::mechanism::{Exponential, ROW_LIMIT, Reach};
 use super::rng::Words;
 use crate::account::Event;
 use crate::error::{Error, Result};
@@ -77,6 +77,7 @@ pub struct CornerScores<'d> {
     loss: Loss,
     grid: SlopeGrid,
     event: Event,
+    reach: Reach,
     pub(crate) run: u64,
     /// Minus the gradient: the score of the positive corner.
     ladder: Ladder,
@@ -126,6 +127,7 @@ impl<'d> CornerScores<'d> {
             loss: loss.clone(),
             grid: slope_grid,
             event: mechanism.event(),
+            reach: mechanism.grid.reach,
             run: on.run,
             ladder: Ladder::new(vec![0], grid.bits, !simplex),
             slopes: vec![0; n],
@@ -204,10 +206,16 @@ impl<'d> CornerScores<'d> {
         self
     }
 
-    #[cfg(test)]
+    /// The scores as they are, for audits.
     pub(super) fn scores(&self) -> &[i64] {
+        #[cfg(test)]
         self.ladder.check();
         self.ladder.scores()
+    }
+
+    /// How far one record moves a score.
+    pub(super) fn reach(&self) -> Reach {
+        self.reach
     }
 
     /// Slopes in force, margins from scratch, and the slope limit.

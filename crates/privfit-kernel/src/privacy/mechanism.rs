@@ -64,6 +64,20 @@ impl GridKind {
         }
     }
 
+    /// For people.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            GridKind::Clipped | GridKind::Spherical { .. } => "clipped sum",
+            GridKind::Gradient => "gradient sum",
+            GridKind::Output { .. } => "whole vector",
+            GridKind::Blocks { .. } => "sum of blocks",
+            GridKind::Votes => "votes",
+            GridKind::Scores | GridKind::GradientScores { .. } => "choice by scores",
+            GridKind::VoteScores => "choice by votes",
+            GridKind::Selected { .. } => "chosen coordinates",
+        }
+    }
+
     /// Where cells are cut in scores that are gradients; 0 for every other kind.
     pub(crate) fn cap(&self) -> u64 {
         match self {

@@ -34,6 +34,8 @@ mod ladder_tests;
 #[cfg(test)]
 mod lazy_scores_tests;
 #[cfg(test)]
+mod replay_tests;
+#[cfg(test)]
 mod run_tests;
 #[cfg(test)]
 mod support_tests;
@@ -53,5 +55,7 @@ pub use minimise::Problem;
 pub use norm::{L1, L2, LInf, Norm};
 pub use operator::{PublicRows, norm_bound};
 pub use rng::{Entropy, NoiseRng, Rate, Stream};
-pub use run::{Additive, Fit, LinearTerm, ProblemSize, Run, SparseModel, StabilityTest, planned_step, products_error};
+pub use run::{
+    Additive, Fit, Heard, LinearTerm, Movement, ProblemSize, Run, SparseModel, StabilityTest, Tape, planned_step, products_error,
+};
 pub use value::{Bounded, Local, Noise, Numerics, Released, Sensitive, Support, Theorem};

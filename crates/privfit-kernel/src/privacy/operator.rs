@@ -34,7 +34,7 @@ impl PublicRows {
 
     /// How many.
     pub fn len(&self) -> usize {
-        if self.features == 0 { 0 } else { self.cells.len() / self.features }
+        self.cells.len().checked_div(self.features).unwrap_or(0)
     }
 
     /// Whether there are none.

@@ -2,10 +2,12 @@
 //! and closes only if what was executed fits in what was planned.
 
 mod narrow;
+mod replay;
 mod support;
 mod teach;
 
 pub use narrow::Fit;
+pub use replay::{Heard, Movement, Tape};
 pub use support::{SparseModel, StabilityTest};
 pub use teach::products_error;
 
@@ -24,6 +26,7 @@ use super::value::{Bounded, Local, Noise, Numerics, Origin, Released, Sensitive,
 use crate::account::{Event, Objective as ObjectiveFacts};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use replay::{Audit, Facts, Out};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -120,6 +123,8 @@ pub struct Run<'d> {
     by_slot: bool,
     /// The record is with a run on some of the columns, which has not come back.
     lent: bool,
+    /// An audit looks on.
+    audit: Option<Audit>,
 }
 
 impl<'d> Run<'d> {
@@ -138,6 +143,7 @@ impl<'d> Run<'d> {
             used: Vec::new(),
             by_slot: false,
             lent: false,
+            audit: None,
         })
     }
 
@@ -256,7 +262,12 @@ impl<'d> Run<'d> {
     pub fn release<'id, N: Additive>(&mut self, noise: Noise<'id, N>, value: &Bounded<'id, N>) -> Result<Vec<f64>> {
         let grid = value.grid;
         self.admit(&noise, value, grid.event(value.values.len() as u64), 1)?;
-        Ok(noise.values.iter().zip(&value.values).map(|(n, v)| n.wrapping_add(*v) as f64 * grid.unit).collect())
+        let out: Vec<f64> = noise.values.iter().zip(&value.values).map(|(n, v)| n.wrapping_add(*v) as f64 * grid.unit).collect();
+        let facts = || self::facts::<N>(grid, grid.event(value.values.len() as u64), value.origin.rate);
+        Ok(match self.leaves(facts, &value.values, Out::Numbers(out)) {
+            Out::Numbers(out) => out,
+            _ => Vec::new(),
+        })
     }
 
     /// Chooses coordinates with the highest scores by the exponential mechanism, one after the other.
@@ -294,7 +305,13 @@ impl<'d> Run<'d> {
             return Err(Error::Mismatch { what: "the scores belong to another run" });
         }
         self.record.admit(&self.planned, scores.event(), 1)?;
-        Ok(scores.choose(&mut self.entropy.rng(Stream::Noise)?))
+        let (coordinate, negative) = scores.choose(&mut self.entropy.rng(Stream::Noise)?);
+        let facts =
+            || Facts { what: "choice of a corner", norm: LInf::NAME, reach: scores.reach(), event: scores.event(), unit: 1.0 };
+        Ok(match self.leaves(facts, scores.scores(), Out::Corner(coordinate, negative)) {
+            Out::Corner(coordinate, negative) => (coordinate, negative),
+            _ => (coordinate, negative),
+        })
     }
 
     /// Votes of models that were trained on parts (mechanism: `Gaussian::for_votes`).
@@ -392,7 +409,7 @@ impl<'d> Run<'d> {
             linear_bound,
             linear_grid,
         };
-        let value = objective.solve()?;
+        let value = self.solves(objective, linear.is_some())?;
         // Two certified points are each within tolerance/ridge of the minimiser. With the linear term the minimiser itself is what
         // the objective perturbation released; without it one unit moves the minimiser by its gradient bound over the ridge.
         let slack = 2.0 * problem.tolerance / problem.ridge;
@@ -500,6 +517,12 @@ impl<'d> Run<'d> {
         let numerics = self.record.numerics();
         Ok(Released { value: out, event, executed: self.record.event(), numerics, by_slot: self.by_slot })
     }
+}
+
+/// What an audit knows about a release.
+fn facts<N: Norm>(grid: super::mechanism::Grid, event: Event, rate: Option<f64>) -> Facts {
+    let event = rate.map_or(event.clone(), |rate| event.sampled(rate));
+    Facts { what: grid.kind.name(), norm: N::NAME, reach: grid.reach, event, unit: grid.unit }
 }
 
 /// The event of a full-batch or sampled Gaussian step, for plans.

@@ -132,7 +132,7 @@ pub fn public_features(files: &[PathBuf], schema: &Schema) -> Result<PublicRows>
 }
 
 /// Files whose labels are elsewhere need label files, and the other way round.
-fn check_labels(source: &Source, schema: &Schema) -> Result<()> {
+pub(crate) fn check_labels(source: &Source, schema: &Schema) -> Result<()> {
     let apart = matches!(schema.features, Features::Dense { .. } | Features::Image { .. });
     if schema.task() == Task::Location {
         return match source.labels.is_empty() {

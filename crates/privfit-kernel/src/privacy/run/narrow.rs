@@ -50,6 +50,7 @@ impl<'d> Run<'d> {
             used: Vec::new(),
             by_slot: self.by_slot,
             lent: false,
+            audit: self.audit.take(),
         };
         // A panic in the scope leaves this run without its record, so it must not go on.
         self.lent = true;
@@ -60,6 +61,7 @@ impl<'d> Run<'d> {
             self.by_slot |= inner.by_slot;
             self.lent = inner.lent;
             self.record = inner.record;
+            self.audit = inner.audit;
         }
         out
     }

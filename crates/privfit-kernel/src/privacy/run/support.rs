@@ -1,10 +1,11 @@
 //! Which coordinates matter: chosen by size, by votes of models on parts, or as they are if nobody could change them.
 
-use super::Run;
+use super::replay::{Facts, Out};
+use super::{Run, facts};
 use crate::account::Event;
 use crate::error::{Error, Result};
-use crate::privacy::mechanism::{Exponential, GridKind};
-use crate::privacy::norm::LInf;
+use crate::privacy::mechanism::{Exponential, GridKind, Reach};
+use crate::privacy::norm::{LInf, Norm};
 use crate::privacy::rng::Stream;
 use crate::privacy::sampler::{Sampler, Shape};
 use crate::privacy::select::race;
@@ -35,7 +36,7 @@ impl StabilityTest {
         if !(epsilon > 1e-6 && epsilon < 1e3) {
             return Err(Error::domain("epsilon", epsilon, "give a number from 1e-6 to 1000"));
         }
-        if !(delta >= 1e-300 && delta < 0.5) {
+        if !(1e-300..0.5).contains(&delta) {
             return Err(Error::domain("delta", delta, "give a number from 1e-300 to 0.5"));
         }
         let scale = 2f64.powi(TEST_BITS as i32);
@@ -105,12 +106,18 @@ impl<'d> Run<'d> {
         self.admit(&clocks, values, mechanism.event(), count as u64)?;
         let mut more = self.entropy.rng(Stream::Noise)?;
         let bits = values.grid.bits;
-        if except.is_empty() {
-            return Ok(Support { indices: race(&clocks.values, scores, bits, count, &mut more) });
-        }
-        let of = |from: &[i64]| -> Vec<i64> { open.iter().map(|i| from[*i]).collect() };
-        let won = race(&of(&clocks.values), &of(scores), bits, count, &mut more);
-        Ok(Support { indices: won.into_iter().map(|i| open[i]).collect() })
+        let indices = if except.is_empty() {
+            race(&clocks.values, scores, bits, count, &mut more)
+        } else {
+            let of = |from: &[i64]| -> Vec<i64> { open.iter().map(|i| from[*i]).collect() };
+            let won = race(&of(&clocks.values), &of(scores), bits, count, &mut more);
+            won.into_iter().map(|i| open[i]).collect()
+        };
+        let facts = || facts::<LInf>(values.grid, mechanism.event().repeated(count.max(1) as u64), values.origin.rate);
+        Ok(match self.leaves(facts, scores, Out::Indices(indices)) {
+            Out::Indices(indices) => Support { indices },
+            _ => Support { indices: Vec::new() },
+        })
     }
 
     /// Counts of votes for coordinates, by models on parts (mechanism: `Exponential::for_votes`). A model has one vote for each
@@ -162,7 +169,14 @@ impl<'d> Run<'d> {
         self.by_slot |= values.origin.by_slot;
         let (indices, distance) = largest(&values.values, count, values.grid.reach.zero_out, except);
         let level = i128::from(distance) * i128::from(test.step) + i128::from(noise[0]);
-        Ok((level > i128::from(test.threshold)).then_some(Support { indices }))
+        let passed = level > i128::from(test.threshold);
+        let reach = Reach { zero_out: 1, replace_one: 2 };
+        let facts = || Facts { what: "distance to another set", norm: LInf::NAME, reach, event: test.event(), unit: 1.0 };
+        let out = Out::Set(passed.then(|| indices.clone()), indices);
+        Ok(match self.leaves(facts, &[distance.min(1 << 40) as i64], out) {
+            Out::Set(indices, _) => indices.map(|indices| Support { indices }),
+            _ => None,
+        })
     }
 }
 

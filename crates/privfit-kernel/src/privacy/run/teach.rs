@@ -122,6 +122,7 @@ impl<'d> Run<'d> {
         if value.run != self.id || !matches!(self.planned, Event::NotPrivate { .. }) {
             return Err(Error::Mismatch { what: "a value without noise may leave only a run that is planned as not private" });
         }
+        self.reveals();
         Ok(value.value)
     }
 }

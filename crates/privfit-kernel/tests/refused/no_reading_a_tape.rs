@@ -1,0 +1,9 @@
+//! What an audit recorded stays inside: distances come out, values do not.
+
+use privfit_kernel::privacy::Tape;
+
+fn read(tape: &Tape) -> usize {
+    tape.points.len()
+}
+
+fn main() {}

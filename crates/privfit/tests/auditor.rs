@@ -1,0 +1,378 @@
+//! The auditors are audited: every mechanism that is broken on purpose is flagged, its repaired form and every shipped method are not.
+//!
+//! False alarms: each statistical test has a chance of 1e-6, and there are fewer than a hundred of them here, so that the whole file
+//! fails by chance less than once in ten thousand times. Comparisons before noise have none.
+
+use privfit::account::Adjacency;
+use privfit::audit::broken::{ALL, Broken, Case, Shuffled, objective};
+use privfit::audit::distribution::{self, Finding};
+use privfit::audit::shipped::{Question, Shipped};
+use privfit::audit::{Pair, RowMaker, Subject, canaries, precision, repeat, sensitivity};
+use privfit::data::encode::Row;
+use privfit::data::generate::Random;
+use privfit::method::{self, Settings};
+use privfit::{Schema, loss};
+use std::time::Instant;
+
+/// Which audits must find a bug.
+struct Finders {
+    sensitivity: bool,
+    distribution: bool,
+    repeat: bool,
+    executed: bool,
+}
+
+fn finders(number: u32) -> Finders {
+    Finders {
+        sensitivity: ![5, 13].contains(&number),
+        distribution: ![5, 11, 13].contains(&number),
+        repeat: [5, 10].contains(&number),
+        executed: number == 13,
+    }
+}
+
+fn case(number: u32) -> &'static Case {
+    ALL.iter().find(|c| c.number == number).unwrap()
+}
+
+fn compared(subject: &Broken, pairs: usize) -> sensitivity::Finding {
+    let mut finding = sensitivity::Finding::default();
+    for (i, pair) in subject.pairs(pairs).iter().enumerate() {
+        finding.add(subject, pair, i as u64).unwrap();
+    }
+    finding
+}
+
+fn two_worlds(subject: &dyn Subject, pair: &Pair, runs: usize) -> Finding {
+    distribution::audit(subject, pair, runs, &|| {}).unwrap()
+}
+
+#[test]
+fn broken_mechanisms_are_flagged() {
+    let start = Instant::now();
+    for case in ALL {
+        let subject = Broken::new(case, false);
+        let finders = finders(case.number);
+        let pair = (case.pair)(case);
+        let before = compared(&subject, 40);
+        assert_eq!(before.violated(), finders.sensitivity, "{}: {:?}", case.name, before.first);
+        let found = two_worlds(&subject, &pair, 900);
+        // A seed that never changes makes constants, which any test tells apart; the audit for it is the second call.
+        if case.number != 5 {
+            assert!(!finders.distribution || !found.violations.is_empty(), "{}: {found:?}", case.name);
+        }
+        assert_eq!(repeat::always_same(&subject, &pair.a).unwrap(), finders.repeat, "{}", case.name);
+        let (spent, above) = repeat::executed_epsilon(&subject, &pair.a).unwrap();
+        assert_eq!(above, finders.executed, "{}: {spent}", case.name);
+        println!(
+            "{:2} {}: before noise {} ({:.2} of the reach), two worlds {:?}",
+            case.number,
+            case.name,
+            before.violated(),
+            before.largest(),
+            found.violations
+        );
+    }
+    println!("flagged in {:.1?}", start.elapsed());
+}
+
+#[test]
+fn repaired_forms_pass() {
+    for case in ALL {
+        let subject = Broken::new(case, true);
+        let before = compared(&subject, 400);
+        assert!(!before.violated(), "{}: {:?}", case.name, before.first);
+        let found = two_worlds(&subject, &(case.pair)(case), 900);
+        assert!(found.violations.is_empty(), "{}: {:?}", case.name, found.violations);
+        assert!(!repeat::always_same(&subject, &(case.pair)(case).a).unwrap());
+        assert!(!repeat::executed_epsilon(&subject, &[]).unwrap().1);
+    }
+}
+
+/// Bug 9: the worst pair for shuffled batches, against the epsilon of Poisson samples.
+#[test]
+fn shuffled_batches_are_not_poisson_samples() {
+    let row = |pull: f64| vec![Row { dense: vec![pull], ..Row::default() }];
+    let pair = Pair { kind: "telling", a: row(1.0), b: row(0.0) };
+    let broken = Shuffled::new(10_000, false);
+    assert!((broken.claim().epsilon() - 1.953).abs() < 0.01, "{}", broken.claim().epsilon());
+    let found = two_worlds(&broken, &pair, 60_000);
+    println!("claimed {:.3}, at least {:.3}", broken.claim().epsilon(), found.epsilon);
+    assert!(found.epsilon > broken.claim().epsilon() && !found.violations.is_empty());
+    assert!(repeat::executed_epsilon(&broken, &[]).unwrap().1);
+    let fixed = Shuffled::new(10_000, true);
+    assert!(two_worlds(&fixed, &pair, 60_000).violations.is_empty());
+}
+
+/// Bug 12, and T-N9 on the shipped method.
+#[test]
+fn linear_terms_do_not_show() {
+    let broken = objective::inverse_test(300, false).unwrap();
+    println!("grid noise inside: {broken:?}");
+    assert!(broken.violated() && broken.own > 0.99 && broken.neighbour < 0.15);
+    assert!(!objective::inverse_test(300, true).unwrap().violated());
+    let shipped = precision::objective(10.0, 1e-5, 300, &|| {}).unwrap();
+    println!("objective: {shipped:?}");
+    assert!(!shipped.violated());
+    let (zero, one) = objective::float_noise(20_000).unwrap();
+    println!("float noise off the grid of 2^-53: {zero:.3} on 0, {one:.3} on 1");
+    assert!(zero > 0.2 && one == 0.0, "low bits of float noise tell the value");
+}
+
+/// Method, loss, settings, adjacency, and the part of the claim that must be visible.
+type Shown = (&'static str, &'static str, &'static [(&'static str, f64)], Adjacency, f64);
+
+const ONE_STEP: &[(&str, f64)] = &[("steps", 1.0), ("momentum", 0.0), ("rate", 1.0)];
+
+/// Correct configurations, every private method among them.
+const CORRECT: [Shown; 32] = {
+    use Adjacency::{AddRemove, ReplaceOne, ZeroOut};
+    [
+        ("noisy-gd", "logistic", ONE_STEP, ZeroOut, 0.5),
+        ("noisy-gd", "logistic", ONE_STEP, ReplaceOne, 0.5),
+        ("noisy-gd", "logistic", ONE_STEP, AddRemove, 0.5),
+        ("noisy-gd", "logistic", &[("steps", 10.0)], ZeroOut, 0.2),
+        ("noisy-gd", "softmax", ONE_STEP, ZeroOut, 0.2),
+        ("noisy-gd", "quantile", ONE_STEP, ZeroOut, 0.5),
+        ("noisy-gd", "poisson", ONE_STEP, ZeroOut, 0.2),
+        ("noisy-gd", "hinge", ONE_STEP, ZeroOut, 0.5),
+        ("noisy-gd", "geometric-median", &[("steps", 1.0)], ZeroOut, 0.5),
+        ("noisy-sgd", "logistic", &[("steps", 5.0), ("sampling_rate", 0.5)], ZeroOut, 0.0),
+        ("noisy-projected-sgd", "logistic", &[("steps", 5.0), ("sampling_rate", 0.5)], ZeroOut, 0.0),
+        ("random-round-sgd", "logistic", &[("steps", 5.0), ("sampling_rate", 0.5)], ZeroOut, 0.0),
+        ("output", "logistic", &[("ridge", 4.0)], ZeroOut, 0.2),
+        ("output", "logistic", &[("ridge", 4.0)], ReplaceOne, 0.2),
+        ("output-gd", "logistic", &[("ridge", 0.0), ("steps", 1.0), ("rate", 1.0)], ZeroOut, 0.5),
+        ("output-gd", "logistic", &[("steps", 20.0), ("ridge", 1.0)], ZeroOut, 0.2),
+        ("permutation-sgd", "logistic", &[("passes", 1.0), ("batch", 1.0), ("rate", 0.1)], ZeroOut, 0.2),
+        ("objective", "logistic", &[], ZeroOut, 0.0),
+        ("objective", "logistic", &[], ReplaceOne, 0.0),
+        ("objective", "poisson", &[], ZeroOut, 0.0),
+        ("objective-pure", "logistic", &[], ZeroOut, 0.0),
+        ("hyperparameter-free", "logistic", &[], ZeroOut, 0.0),
+        ("frank-wolfe", "logistic", &[("steps", 3.0)], ZeroOut, 0.0),
+        ("statistics", "squared", &[], ZeroOut, 0.0),
+        ("statistics", "mean", &[], ZeroOut, 0.2),
+        ("noisy-thresholding", "logistic", &[], ZeroOut, 0.0),
+        ("weighted-columns", "logistic", &[], ZeroOut, 0.0),
+        ("hard-thresholding", "logistic", &[], ZeroOut, 0.0),
+        ("two-stage", "logistic", &[], ZeroOut, 0.0),
+        ("transfer-support", "logistic", &[], ZeroOut, 0.0),
+        ("transfer-blocks", "logistic", &[], ZeroOut, 0.0),
+        ("transfer-convex", "logistic", &[], ZeroOut, 0.0),
+    ]
+};
+
+fn shipped(case: &Shown, rows: u64) -> Shipped {
+    let (method, loss, set, adjacency, _) = case;
+    let question = Question {
+        method: method.to_string(),
+        loss: Some(loss.to_string()),
+        rows,
+        adjacency: *adjacency,
+        delta: if *method == "objective-pure" { 0.0 } else { 1e-5 },
+        settings: Settings(set.iter().map(|(k, v)| (k.to_string(), *v)).collect()),
+        ..Question::default()
+    };
+    Shipped::new(&question).unwrap_or_else(|e| panic!("{method} {loss}: {e}"))
+}
+
+/// Every method, by pairs before noise, in two worlds, and on its grid.
+#[test]
+fn correct_configurations_pass() {
+    assert!(method::ALL.iter().all(|m| CORRECT.iter().any(|c| c.0 == m.name)), "every method is here");
+    let mut before = 0;
+    for case in &CORRECT {
+        let start = Instant::now();
+        let subject = shipped(case, 3);
+        let planned = start.elapsed();
+        let maker = RowMaker::new(subject.schema()).unwrap();
+        let finding = sensitivity::audit(&subject, &maker, 3, 120, &[], &|| {}).unwrap();
+        assert!(!finding.violated(), "{}: {:?}", subject.name(), finding.first);
+        assert!(!finding.lines.is_empty() && finding.largest() > 0.0, "{}: nothing moved", subject.name());
+        before += finding.pairs;
+        let compared = start.elapsed();
+        // Which pair shows most, on runs that are not looked at again.
+        let pairs = maker.telling(3, case.3, &[]);
+        let best = distribution::telling(&subject, &pairs, 120).unwrap();
+        let found = two_worlds(&subject, &pairs[best], 1200);
+        assert!(found.violations.is_empty(), "{} {}: {:?}", subject.name(), case.3, found.violations);
+        let claim = subject.claim();
+        let seen = match claim.mu {
+            Some(mu) => found.mu.max(found.shift) / mu,
+            None => found.epsilon / claim.epsilon(),
+        };
+        println!(
+            "{} {}: plan {planned:.1?}, pairs {:.1?} ({:.2} of the reach), worlds {:.1?}, seen {seen:.2}",
+            subject.name(),
+            case.3,
+            compared - planned,
+            finding.largest(),
+            start.elapsed() - compared
+        );
+        assert!(seen >= case.4, "{}: the audit sees {seen:.2} only", subject.name());
+        let worlds: Vec<Vec<Row>> = pairs.iter().map(|p| p.a.clone()).collect();
+        let grid = precision::grid(&subject, &worlds, &|| {}).unwrap();
+        assert!(grid.off == 0, "{}: {grid:?}", subject.name());
+        assert!(!repeat::always_same(&subject, &pairs[0].a).unwrap(), "{}", subject.name());
+    }
+    println!("{} configurations, {before} pairs", CORRECT.len());
+}
+
+/// Schemas of other shapes: categories, logarithms, sparse rows, rows on the sphere, several classes.
+const SHAPES: [&str; 6] = [
+    "[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n[features.x]\ntype = \"number\"\nmin = -3\nmax = 3\n[features.c]\n\
+     type = \"category\"\nvalues = [\"p\", \"q\", \"r\"]\n[features.z]\ntype = \"number\"\nmin = 0\nmax = 100\nscale = \"log\"\n",
+    "[target]\ncolumn = \"y\"\nclasses = [\"a\", \"b\", \"c\"]\n[features.x]\ntype = \"number\"\nmin = -3\nmax = 3\n[features.c]\n\
+     type = \"category\"\nvalues = [\"p\", \"q\"]\n",
+    "[target]\ncolumn = \"y\"\nbounds = [0, 20]\n[features.x]\ntype = \"number\"\nmin = -3\nmax = 3\n[features.z]\n\
+     type = \"number\"\nmin = 0\nmax = 1\n",
+    "[target]\nclasses = [\"0\", \"1\"]\n[features]\nkind = \"sparse\"\ndimension = 40\nrow_norm = 1.0\n",
+    "[target]\nbounds = [-1.0, 1.0]\n[features]\nkind = \"sparse\"\ndimension = 300\nrow_norm = 2.0\n",
+    "[features.x]\ntype = \"number\"\nmin = -3\nmax = 3\n[features.z]\ntype = \"number\"\nmin = 0\nmax = 1\n",
+];
+
+/// Every method x loss x adjacency x shape that plans, by pairs before noise.
+fn every_combination(rows: u64, pairs: u64, slow: bool) -> u64 {
+    let mut compared = 0;
+    for (i, shape) in SHAPES.iter().enumerate() {
+        let schema = Schema::parse(&format!("[dataset]\nname = \"t\"\n{shape}")).unwrap_or_else(|e| panic!("{i}: {e}"));
+        let maker = RowMaker::new(&schema).unwrap();
+        for method in method::ALL {
+            // Plans that compose several kinds of releases take a second each.
+            let heavy = ["noisy-thresholding", "weighted-columns", "two-stage", "transfer-support", "frank-wolfe"];
+            let many = heavy.contains(&method.name) || method.name.contains("sgd");
+            for loss in loss::ALL.iter().filter(|l| l.fits(schema.task())) {
+                for adjacency in Adjacency::ALL {
+                    let enough = i % 3 == 0 && loss.name == "logistic" && adjacency == Adjacency::ReplaceOne;
+                    if many && !slow && !enough {
+                        continue;
+                    }
+                    let mut set = std::collections::BTreeMap::new();
+                    if method.settings.iter().any(|s| s.0 == "steps") {
+                        set.insert("steps".to_string(), 4.0);
+                    }
+                    let question = Question {
+                        method: method.name.into(),
+                        loss: Some(loss.name.into()),
+                        schema: Some(schema.clone()),
+                        rows,
+                        adjacency,
+                        settings: Settings(set),
+                        ..Question::default()
+                    };
+                    let Ok(subject) = Shipped::new(&question) else { continue };
+                    let finding = sensitivity::audit(&subject, &maker, rows as usize, pairs, &[], &|| {}).unwrap();
+                    assert!(!finding.violated(), "{} {adjacency} shape {i}: {:?}", subject.name(), finding.first);
+                    compared += finding.pairs;
+                }
+            }
+        }
+    }
+    compared
+}
+
+#[test]
+fn every_combination_keeps_its_reach() {
+    let start = Instant::now();
+    let compared = every_combination(7, 24, false);
+    println!("{compared} pairs in {:.1?}", start.elapsed());
+    assert!(compared > 3000);
+}
+
+#[test]
+#[ignore = "all plans, also slow ones: some minutes"]
+fn every_combination_with_slow_plans() {
+    for (rows, pairs) in [(1, 12), (60, 60), (1100, 12)] {
+        println!("{rows} rows: {} pairs", every_combination(rows, pairs, true));
+    }
+}
+
+/// Thousands of pairs with more rows, for methods that are quick.
+#[test]
+fn pairs_by_the_thousand() {
+    for number in [0, 1, 2, 5, 9, 14, 16, 23] {
+        let case = &CORRECT[number];
+        let subject = shipped(case, 20);
+        let maker = RowMaker::new(subject.schema()).unwrap();
+        let finding = sensitivity::audit(&subject, &maker, 20, 1500, &[], &|| {}).unwrap();
+        assert!(!finding.violated(), "{}: {:?}", subject.name(), finding.first);
+        println!("{} {}: {:.3} of the reach", subject.name(), case.3, finding.largest());
+    }
+}
+
+/// One run with a thousand canaries: near the claim, and not above. Half of the noise is flagged.
+#[test]
+fn canaries_see_gradients() {
+    for method in canaries::METHODS {
+        let mut settings = Settings::default();
+        if method != "noisy-gd" {
+            settings.0.insert("sampling_rate".into(), 0.5);
+        }
+        let question = Question { method: method.into(), settings, ..Question::default() };
+        let found = canaries::audit(&question, 1000, &|| {}).unwrap();
+        println!("{method}: claimed {:.2}, at least {:.2}, by the curve {:.2}", found.claimed.0, found.epsilon, found.gaussian.1);
+        assert!(found.violations.is_empty(), "{method}: {:?}", found.violations);
+        if method == "noisy-gd" {
+            assert!(found.epsilon > 2.0 && found.gaussian.0 > 0.9, "{:?}", found.guesses);
+        }
+    }
+    // Scores of a mechanism with half of the noise, held against the claim of the right one.
+    let subject = shipped(&CORRECT[0], 3);
+    let mut random = Random::new(3);
+    let present: Vec<bool> = (0..1000).map(|_| random.below(2) == 1).collect();
+    let scores = |mu: f64, random: &mut Random| -> Vec<f64> {
+        present.iter().map(|p| random.normal() + if *p { mu } else { 0.0 }).collect()
+    };
+    assert!(!canaries::judge(&subject, &scores(4.0, &mut random), &present).unwrap().violations.is_empty());
+    assert!(canaries::judge(&subject, &scores(1.99, &mut random), &present).unwrap().violations.is_empty());
+}
+
+/// Where a release is one Gaussian and the record is the worst one, the audit comes near the claim: no noise is wasted.
+#[test]
+fn plain_gaussians_are_tight() {
+    for number in [0, 1, 14] {
+        let subject = shipped(&CORRECT[number], 3);
+        let pairs = RowMaker::new(subject.schema()).unwrap().telling(3, CORRECT[number].3, &[]);
+        let best = pairs.iter().map(|p| two_worlds(&subject, p, 15_000)).map(|f| (f.shift, f.violations.len()));
+        let (shift, violations) = best.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap();
+        let mu = subject.claim().mu.unwrap();
+        println!("{} {}: {shift:.3} of {mu:.3}", subject.name(), CORRECT[number].3);
+        assert!(violations == 0 && shift > 0.92 * mu && shift <= mu, "{shift} of {mu}");
+    }
+}
+
+/// A published form is held against what it prints.
+#[test]
+fn published_minibatch_noise_is_flagged() {
+    let question = Question {
+        method: "published-p-sgd".into(),
+        loss: Some("logistic".into()),
+        rows: 400,
+        epsilon: 1.0,
+        delta: 1e-3,
+        settings: Settings([("steps", 2.0), ("batch", 2.0), ("rate", 0.1)].map(|(k, v)| (k.to_string(), v)).into()),
+        ..Question::default()
+    };
+    let subject = Shipped::new(&question).unwrap();
+    let maker = RowMaker::new(subject.schema()).unwrap();
+    let pair = &maker.telling(400, Adjacency::ZeroOut, &[])[3];
+    let found = two_worlds(&subject, pair, 150_000);
+    println!("claimed 1, at least {:.2}", found.epsilon);
+    assert!(!found.violations.is_empty());
+}
+
+/// How often each bug is found in ten tries, for the record.
+#[test]
+#[ignore = "for the record: power of the two-world test"]
+fn power() {
+    for number in [1, 2, 3, 4, 6, 7, 8, 10, 14, 15] {
+        let subject = Broken::new(case(number), false);
+        let pair = (subject.case.pair)(subject.case);
+        let counts: Vec<usize> = [150, 300, 600, 900]
+            .iter()
+            .map(|runs| (0..10).filter(|_| !two_worlds(&subject, &pair, *runs).violations.is_empty()).count())
+            .collect();
+        println!("{number:2} {}: {counts:?} of 10 with 150, 300, 600, 900 runs", subject.case.name);
+    }
+}

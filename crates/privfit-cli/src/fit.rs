@@ -149,7 +149,7 @@ impl Fit {
         let Some(out) = self.out.clone() else {
             return Err(Failure::misuse("no place for the model is given: add --out model.json"));
         };
-        crate::spend::check_places(&[self.data.clone(), self.labels.clone()].concat(), &out)?;
+        crate::spend::check_places(&[self.data.clone(), self.labels.clone()].concat(), &self.purse, &out)?;
         // Entropy comes first: without randomness no data are opened.
         let entropy = match self.simulate {
             None => Entropy::system().map_err(Error::from)?,

@@ -98,15 +98,28 @@ impl Spending {
     pub(crate) fn line(&self) -> String {
         let p = &self.position;
         let jobs = if p.jobs == 1 { "1 job".to_string() } else { format!("{} jobs", p.jobs) };
-        format!(
-            "record {}: {jobs} so far, together at most epsilon {:.4} of {} at delta {:e}",
-            p.sequence, p.epsilon, p.cap_epsilon, p.delta
-        )
+        let epsilon = privfit::certificate::up(p.epsilon);
+        format!("record {}: {jobs} so far, epsilon {epsilon} of {} at delta {:e}", p.sequence, p.cap_epsilon, p.delta)
     }
 }
 
-/// Refuses before anything is spent what would fail after it: a file that is not there, a place that can't take the model.
-pub(crate) fn check_places(data: &[PathBuf], out: &Path) -> Result<(), Failure> {
+/// Refuses before anything is spent what would fail after it: a file that is not there, a place that can't take the model, or one that
+/// holds something else that is needed.
+pub(crate) fn check_places(data: &[PathBuf], purse: &Purse, out: &Path) -> Result<(), Failure> {
+    let mut needed: Vec<PathBuf> = data.to_vec();
+    needed.extend(purse.ledger_key.clone());
+    for end in ["", "-wal", "-shm", "-journal"] {
+        needed.extend(purse.ledger.as_ref().map(|l| PathBuf::from(format!("{l}{end}"))));
+    }
+    let place = |path: &Path| {
+        let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        (parent.canonicalize().ok(), path.file_name().map(|n| n.to_owned()))
+    };
+    let same =
+        |path: &PathBuf| place(path) == place(out) || path.canonicalize().is_ok_and(|p| out.canonicalize().is_ok_and(|o| o == p));
+    if needed.iter().any(same) {
+        return Err(Failure::misuse(format!("{} is needed for the job itself: give another --out", out.display())));
+    }
     for path in data {
         if !path.is_file() {
             return Err(Failure::misuse(format!("there is no file {}: check the path", path.display())));

@@ -104,9 +104,13 @@ pub fn epsilon(event: &Event, adjacency: Adjacency, delta: f64) -> Option<f64> {
 pub fn publish(path: &std::path::Path, bytes: &[u8]) -> Result<()> {
     use std::io::Write;
     let name = path.file_name().ok_or_else(|| Error::misuse("the path of the model has no name: give --out model.json"))?;
-    // Only what is released is ever in it, so that one left by a crash harms nobody; the next job of this process id takes it over.
-    let beside = path.with_file_name(format!(".{}.{}.partial", name.to_string_lossy(), std::process::id()));
-    let written = std::fs::File::create(&beside)
+    // Only what is released is ever in it, so that one left by a crash harms nobody. A name that nobody can guess, and never a link.
+    let random = crate::ledger::random_name()?;
+    let beside = path.with_file_name(format!(".{}.{}.partial", name.to_string_lossy(), &random[..16]));
+    let written = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&beside)
         .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
         .and_then(|()| std::fs::rename(&beside, path));
     if written.is_err() {

@@ -210,7 +210,11 @@ impl Prepared {
     /// What this job asks of a ledger, under a name. Everything that it says is in the digest; where its files are is not.
     pub fn request(&self, name: &str) -> Result<Request> {
         let (p, event) = (&self.problem, self.plan.event());
-        let auxiliary = self.job.auxiliary.as_ref().map(|rows| rows.len());
+        // Public rows, so that their digest tells nothing about anybody.
+        let auxiliary = self.job.auxiliary.as_ref().map(|rows| {
+            let bytes: Vec<u8> = rows.cells().iter().flat_map(|x| x.to_bits().to_le_bytes()).collect();
+            digest(&[b"auxiliary", &bytes])
+        });
         let said = serde_json::json!({
             "schema": self.job.schema, "rows": p.rows, "epsilon": p.target.epsilon, "delta": p.target.delta, "loss": p.loss.name,
             "method": self.method.name, "settings": p.settings.0, "constraint": format!("{:?}", p.constraint), "auxiliary": auxiliary,

@@ -81,6 +81,17 @@ pub(crate) fn mu_of(leaf: &Event, adjacency: Adjacency) -> Option<f64> {
     }
 }
 
+/// Whether a linear term on a grid is somewhere inside.
+pub(crate) fn has_grid(event: &Event) -> bool {
+    event.steps(Adjacency::ZeroOut).map_or(true, |steps| {
+        steps.iter().any(|s| match s.leaf {
+            Event::ObjectivePerturbation(o) => o.grid_sigma > 0,
+            Event::Select { event, .. } => has_grid(event),
+            _ => false,
+        })
+    })
+}
+
 /// Total variation distance between the transcript with discrete Gaussian noise and with rounded continuous noise.
 ///
 /// KL divergence per coordinate is at most 1/(576 sigma^4) either way; chain rule over all coordinates and releases, then
@@ -91,6 +102,8 @@ pub(crate) fn discrete_gaussian_gap(steps: &[Step<'_>]) -> f64 {
         let (sigma, dimension) = match step.leaf {
             Event::DiscreteGaussian { sigma, dimension, .. } => (*sigma, *dimension),
             Event::ObjectivePerturbation(o) if o.grid_sigma > 0 => (o.grid_sigma, o.dimension),
+            // A random number of runs has no bound on its distance.
+            Event::Select { event, .. } if has_grid(event) => return f64::INFINITY,
             _ => continue,
         };
         total += step.count as f64 * dimension as f64 / (1152.0 * (sigma as f64).powi(4));

@@ -312,7 +312,8 @@ pub fn epsilon_at_orders(event: &Event, adjacency: Adjacency, delta: f64, orders
 /// delta, times 1 + exp(epsilon). Discrete Gaussian noise on a value needs none: its divergences never exceed the continuous ones.
 pub fn grid_gap(event: &Event, adjacency: Adjacency) -> Result<f64> {
     let steps = event.steps(adjacency)?;
-    let linear: Vec<Step<'_>> = steps.into_iter().filter(|s| matches!(s.leaf, Event::ObjectivePerturbation(_))).collect();
+    let linear: Vec<Step<'_>> =
+        steps.into_iter().filter(|s| matches!(s.leaf, Event::ObjectivePerturbation(_) | Event::Select { .. })).collect();
     Ok(discrete_gaussian_gap(&linear))
 }
 

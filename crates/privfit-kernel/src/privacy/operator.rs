@@ -17,6 +17,11 @@ impl PublicRows {
         PublicRows { cells, features, bound: OnceLock::new() }
     }
 
+    /// The cells, row after row.
+    pub fn cells(&self) -> &[f64] {
+        &self.cells
+    }
+
     /// The rows divided by a number.
     pub fn divided_by(&self, by: f64) -> PublicRows {
         PublicRows::new(self.cells.iter().map(|x| x / by).collect(), self.features)

@@ -48,7 +48,8 @@ impl Postgres {
             Host::Unix(_) => true,
         };
         // Passwords and records are not sent in the clear.
-        if !config.get_hosts().iter().all(here) {
+        let named = !config.get_hosts().is_empty() && config.get_hosts().iter().all(here);
+        if !named || !config.get_hostaddrs().iter().all(|a| a.is_loopback()) {
             return Err(Error::misuse(
                 "the server is on another machine and this program has no encryption of its own: tunnel to it (ssh -L 5432:localhost:5432 \
                  server) and give localhost",
@@ -58,7 +59,7 @@ impl Postgres {
             config.connect_timeout(patience).application_name("privfit").connect(NoTls).map_err(failed("reached"))?;
         let millis = patience.as_millis();
         let set = format!(
-            "SET lock_timeout = {millis}; SET statement_timeout = 0; SET synchronous_commit = on; SET search_path = public"
+            "SET lock_timeout = {millis}; SET statement_timeout = 0; SET synchronous_commit = on; SET search_path = pg_catalog, public, pg_temp"
         );
         client.batch_execute(&set).map_err(failed("opened"))?;
         for setting in ["fsync", "full_page_writes"] {
@@ -85,6 +86,7 @@ impl Postgres {
             return Err(Error::misuse(format!("there is a ledger {:?} already: give another name after #", made.name)));
         }
         transaction.commit().map_err(&written)?;
+        made.check_tables()?;
         Ok(made)
     }
 
@@ -99,7 +101,17 @@ impl Postgres {
         if !known {
             return Err(Error::misuse(format!("there is no ledger {:?}: make one with `privfit ledger create`", opened.name)));
         }
+        opened.check_tables()?;
         Ok(opened)
+    }
+
+    /// Plain tables that last and do nothing by themselves: three of them, logged, without triggers, rules or rows that are hidden.
+    fn check_tables(&mut self) -> Result<()> {
+        let plain = "SELECT count(*) FROM pg_class WHERE oid IN ('public.privfit_head'::regclass, 'public.privfit_record'::regclass, \
+                     'public.privfit_release'::regclass) AND relkind = 'r' AND relpersistence = 'p' AND NOT relhasrules AND NOT relrowsecurity \
+                     AND NOT EXISTS (SELECT 1 FROM pg_trigger WHERE tgrelid = pg_class.oid AND NOT tgisinternal)";
+        let found = self.client.query_one(plain, &[]).and_then(|r| r.try_get::<_, i64>(0)).map_err(failed("read"))?;
+        if found == 3 { Ok(()) } else { Err(damaged("its tables are not as we make them")) }
     }
 
     /// The transaction itself; the lock is held.
@@ -107,10 +119,10 @@ impl Postgres {
         let (read, name) = (failed("read"), &self.name);
         let transaction = self.client.build_transaction().isolation_level(IsolationLevel::Serializable).start();
         let mut transaction = transaction.map_err(failed("locked"))?;
+        transaction.batch_execute("SET LOCAL synchronous_commit = on").map_err(failed("locked"))?;
         let (mut entries, mut size) = (Vec::new(), 0);
         // Sizes first, so that no hostile table fills the memory.
-        let total =
-            "SELECT coalesce(sum(octet_length(body) + octet_length(hash)), 0)::bigint FROM privfit_record WHERE ledger = $1";
+        let total = "SELECT coalesce(sum(octet_length(body) + 64), 0)::bigint FROM privfit_record WHERE ledger = $1";
         if transaction.query_one(total, &[name]).and_then(|r| r.try_get::<_, i64>(0)).map_err(&read)?
             > super::store::LARGEST as i64
         {
@@ -131,13 +143,16 @@ impl Postgres {
         let written = failed("written");
         let number = entry.sequence as i64;
         let insert = "INSERT INTO privfit_record VALUES ($1, $2, $3, $4)";
-        transaction.execute(insert, &[name, &number, &entry.body, &entry.hash]).map_err(&written)?;
+        let mut rows = transaction.execute(insert, &[name, &number, &entry.body, &entry.hash]).map_err(&written)?;
         let update = "UPDATE privfit_head SET count = $2, hash = $3 WHERE ledger = $1";
-        transaction.execute(update, &[name, &(number + 1), &entry.hash]).map_err(&written)?;
+        rows += transaction.execute(update, &[name, &(number + 1), &entry.hash]).map_err(&written)?;
         if let Some((request, bytes)) = release {
-            transaction
-                .execute("INSERT INTO privfit_release VALUES ($1, $2, $3)", &[name, &request, &bytes])
-                .map_err(&written)?;
+            let insert = "INSERT INTO privfit_release VALUES ($1, $2, $3)";
+            rows += transaction.execute(insert, &[name, &request, &bytes]).map_err(&written)?;
+            rows -= 1;
+        }
+        if rows != 2 {
+            return Err(damaged("the server did not write what it was given"));
         }
         transaction.commit().map_err(&written)?;
         entries.push(entry);

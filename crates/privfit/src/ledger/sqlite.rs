@@ -1,14 +1,19 @@
 //! A ledger in one file, by SQLite: a write-ahead log that is synchronised at every commit, and transactions that are alone from their
-//! first word. Before anything is published, the log is copied into the file and emptied: what a log holds can be cut off by one damaged bit
-//! without anybody noticing, what the file holds can't (the count and the digest of the last record are kept on another
-//! page than the records).
+//! first word.
+//!
+//! A log belongs to a path and the budget to the file, so the file itself is locked, a connection lives for one transaction, and each
+//! transaction ends with the log copied into the file and emptied: links, mounts and renames can't make two logs of one ledger, and a file that is
+//! moved takes everything along. A log that a crash left behind must continue what the file holds; one of an earlier time is refused, and
+//! one damaged bit in a log, which ends it without anybody noticing, can only lose what was not yet taken as done. The count and the digest of
+//! the last record are kept on another page than the records.
 
 use super::chain::{Entry, ROOT};
 use super::store::{Append, Decide, LARGEST_BODY, LARGEST_RELEASE, Store, check_append, check_head, damaged, push};
 use crate::error::{Error, Result};
+use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long a transaction of another process is waited for.
@@ -26,7 +31,7 @@ const TABLES: [&str; 3] = [
 
 /// A ledger file.
 pub struct Sqlite {
-    connection: Connection,
+    path: PathBuf,
     patience: Duration,
 }
 
@@ -62,26 +67,39 @@ impl Sqlite {
             .create_new(true)
             .open(path)
             .map_err(|e| Error::misuse(format!("cannot make the ledger {}: {e}; give another path", path.display())))?;
-        let mut connection = connect(path, PATIENCE, None)?;
-        let made = failed("made");
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Exclusive).map_err(&made)?;
-        TABLES.iter().try_for_each(|sql| transaction.execute_batch(sql)).map_err(&made)?;
-        transaction.execute("INSERT INTO head VALUES (0, 0, ?1)", [ROOT]).map_err(&made)?;
-        transaction.pragma_update(None, "application_id", APPLICATION).map_err(&made)?;
-        transaction.commit().map_err(&made)?;
-        let mut made = Sqlite { connection, patience: PATIENCE };
-        made.settle()?;
-        sync_directory(path)?;
+        let made = Sqlite { path: real(path)?, patience: PATIENCE };
+        let held = Held::hold(&made.path, PATIENCE)?;
+        let mut connection = connect(&made.path, PATIENCE, None)?;
+        let failed = failed("made");
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Exclusive).map_err(&failed)?;
+        TABLES.iter().try_for_each(|sql| transaction.execute_batch(sql)).map_err(&failed)?;
+        transaction.execute("INSERT INTO head VALUES (0, 0, ?1)", [ROOT]).map_err(&failed)?;
+        transaction.pragma_update(None, "application_id", APPLICATION).map_err(&failed)?;
+        transaction.commit().map_err(&failed)?;
+        settle(connection, PATIENCE)?;
+        held.release()?;
+        sync_directory(&made.path)?;
         Ok(made)
     }
 
     /// A file that exists.
     pub fn open(path: &Path, patience: Duration) -> Result<Sqlite> {
         if !path.is_file() {
-            return Err(Error::misuse(format!("there is no ledger {}: make one with `privfit ledger create`", path.display())));
+            return Err(missing(path));
         }
         local(path)?;
-        let connection = connect(path, patience, Some(APPLICATION))?;
+        Ok(Sqlite { path: real(path)?, patience })
+    }
+
+    /// Alone with the file, and with nobody's old log.
+    fn begin(&self) -> Result<(Held<'_>, Connection)> {
+        let held = Held::hold(&self.path, self.patience)?;
+        if beside(&self.path, "-journal").exists() {
+            return Err(damaged("a journal that is not ours lies beside it"));
+        }
+        let left = std::fs::metadata(beside(&self.path, "-wal")).is_ok_and(|m| m.len() > 0);
+        let before = if left { plain_head(&self.path) } else { None };
+        let connection = connect(&self.path, self.patience, Some(APPLICATION))?;
         let found: Vec<Option<String>> = connection
             .prepare("SELECT sql FROM sqlite_schema ORDER BY rowid LIMIT 10")
             .and_then(|mut s| s.query_map([], |r| r.get(0)).and_then(|rows| rows.collect()))
@@ -90,35 +108,122 @@ impl Sqlite {
         if found.iter().flatten().ne(TABLES) || found.len() != TABLES.len() {
             return Err(damaged("its tables are not ours"));
         }
-        Ok(Sqlite { connection, patience })
+        if let Some((count, hash)) = before.filter(|(count, _)| *count > 0) {
+            let same =
+                connection.query_row("SELECT hash FROM record WHERE sequence = ?1", [count - 1], |r| r.get::<_, String>(0));
+            if same.optional().map_err(failed("read"))?.as_deref() != Some(hash.as_str()) {
+                return Err(Error::Damaged(
+                    "beside the ledger lies a log of an earlier time, which would undo what came later: move the file that ends with -wal away, \
+                     nothing is released meanwhile"
+                        .into(),
+                ));
+            }
+        }
+        Ok((held, connection))
     }
+}
 
-    /// Copies the log into the file, synchronises both and empties the log: frames that stay in it would win over the file after a crash, and
-    /// one damaged bit would end them early. Two can't do it at once, and the library does not wait by itself.
-    fn settle(&mut self) -> Result<()> {
-        let wait = Duration::from_millis(3);
-        for _ in 0..=self.patience.as_millis() / wait.as_millis() {
-            let all = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |r| {
-                Ok((r.get::<_, i64>(0)?, r.get::<_, i64>(1)?, r.get::<_, i64>(2)?))
-            });
-            match all {
-                Ok((0, 0, 0)) => return Ok(()),
-                Err(e) if !busy(&e) => return Err(failed("written")(e)),
-                _ => std::thread::sleep(wait),
+fn missing(path: &Path) -> Error {
+    Error::misuse(format!("there is no ledger {}: make one with `privfit ledger create`", path.display()))
+}
+
+fn real(path: &Path) -> Result<PathBuf> {
+    path.canonicalize().map_err(|_| missing(path))
+}
+
+fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    name.into()
+}
+
+/// The lock of a ledger file: on the file itself, whatever name it is reached by, and gone with the process.
+struct Held<'a> {
+    file: std::fs::File,
+    path: &'a Path,
+}
+
+impl<'a> Held<'a> {
+    fn hold(path: &'a Path, patience: Duration) -> Result<Held<'a>> {
+        let file = std::fs::OpenOptions::new().read(true).write(true).open(path);
+        let file = file.map_err(|e| match e.kind() {
+            std::io::ErrorKind::NotFound => missing(path),
+            _ => Error::Refused(format!("the ledger {} can't be opened for writing: check its permissions", path.display())),
+        })?;
+        let wait = Duration::from_millis(2);
+        for _ in 0..=patience.as_millis() / wait.as_millis() {
+            match file.try_lock() {
+                Ok(()) => {
+                    let held = Held { file, path };
+                    held.still()?;
+                    return Ok(held);
+                }
+                Err(std::fs::TryLockError::WouldBlock) => std::thread::sleep(wait),
+                Err(std::fs::TryLockError::Error(_)) => {
+                    return Err(Error::misuse("this disk has no locks: keep the ledger on a local disk, or use PostgreSQL"));
+                }
             }
         }
         Err(Error::Refused(BUSY.into()))
     }
+
+    /// Whether the path still leads to the file that is locked.
+    fn still(&self) -> Result<()> {
+        use std::os::unix::fs::MetadataExt;
+        let same = match (self.file.metadata(), std::fs::metadata(self.path)) {
+            (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
+            _ => false,
+        };
+        if same { Ok(()) } else { Err(damaged("it was moved or replaced while a job used it")) }
+    }
+
+    fn release(self) -> Result<()> {
+        self.still()
+    }
 }
 
-/// Opens a file that says that it is this application's. No other descriptor of the file is ever opened and closed here: that would let go
-/// of the locks that another connection of this process holds on it.
+/// Copies the log into the file, synchronises both, empties the log and closes: frames that stay in it would win over the file after a crash.
+fn settle(connection: Connection, patience: Duration) -> Result<()> {
+    let wait = Duration::from_millis(3);
+    for _ in 0..=patience.as_millis() / wait.as_millis() {
+        let all = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |r| {
+            Ok((r.get::<_, i64>(0)?, r.get::<_, i64>(1)?, r.get::<_, i64>(2)?))
+        });
+        match all {
+            Ok((0, 0, 0)) => {
+                connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(failed("closed"))?;
+                return connection.close().map_err(|(_, e)| failed("closed")(e));
+            }
+            Err(e) if !busy(&e) => return Err(failed("written")(e)),
+            // Somebody who does not know our lock reads the file.
+            _ => std::thread::sleep(wait),
+        }
+    }
+    Err(Error::Refused(BUSY.into()))
+}
+
+/// Count and digest of the last record in the file alone, as if there were no log.
+fn plain_head(path: &Path) -> Option<(i64, String)> {
+    use std::os::unix::ffi::OsStrExt;
+    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"/._-".contains(b);
+    let text: String = path
+        .as_os_str()
+        .as_bytes()
+        .iter()
+        .map(|b| if plain(b) { (*b as char).to_string() } else { format!("%{b:02X}") })
+        .collect();
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let connection = Connection::open_with_flags(format!("file:{text}?immutable=1"), flags).ok()?;
+    connection.query_row("SELECT count, hash FROM head WHERE only = 0", [], |r| Ok((r.get(0)?, r.get(1)?))).ok()
+}
+
+/// Opens a file that says that it is this application's.
 fn connect(path: &Path, patience: Duration, application: Option<i32>) -> Result<Connection> {
     let opened = failed("opened");
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    // A link to a file would have a log of its own name.
-    let path = path.canonicalize().map_err(|_| Error::misuse("the path of the ledger can't be followed: give another one"))?;
     let connection = Connection::open_with_flags(path, flags).map_err(&opened)?;
+    // A connection that ends early must not copy a log that was found to be wrong.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(&opened)?;
     connection.busy_timeout(patience).map_err(&opened)?;
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, 2 * LARGEST_BODY as i32).map_err(&opened)?;
     connection.pragma_update(None, "trusted_schema", false).map_err(&opened)?;
@@ -132,28 +237,45 @@ fn connect(path: &Path, patience: Duration, application: Option<i32>) -> Result<
     if mode != "wal" {
         return Err(Error::misuse("this disk has no write-ahead log: keep the ledger on a local disk"));
     }
-    // Durable when it returns: the log is synchronised at every commit.
+    // Durable when it returns: the log is synchronised at every commit, and where a disk has to be told twice, twice.
     connection.pragma_update(None, "synchronous", "FULL").map_err(&opened)?;
+    connection.pragma_update(None, "fullfsync", true).map_err(&opened)?;
+    connection.pragma_update(None, "checkpoint_fullfsync", true).map_err(&opened)?;
     Ok(connection)
 }
 
-/// Locks of network disks do not hold everywhere, so those are refused.
+/// Disks whose locks are known to hold: those of this machine. Between machines they may not.
 #[cfg(target_os = "linux")]
 fn local(path: &Path) -> Result<()> {
     use std::os::unix::ffi::OsStrExt;
-    const REMOTE: [i64; 7] = [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x6573_5546, 0x564c, 0x0102_1997];
+    // ext, xfs, btrfs, zfs, f2fs, bcachefs, jfs, tmpfs, ramfs, overlay, ntfs, fat, exfat.
+    const KNOWN: [i64; 13] = [
+        0xef53,
+        0x5846_5342,
+        0x9123_683e,
+        0x2fc1_2fc1,
+        0xf2f5_2010,
+        0xca45_1a4e,
+        0x3153_464a,
+        0x0102_1994,
+        0x8584_58f6,
+        0x794c_7630,
+        0x7366_746e,
+        0x4d44,
+        0x2011_bab0,
+    ];
     let text = std::ffi::CString::new(path.as_os_str().as_bytes())
         .map_err(|_| Error::misuse("the path of the ledger has a zero byte: give another one"))?;
     // SAFETY: a valid path, and a struct that the call fills.
     let kind = unsafe {
         let mut stat: libc::statfs = std::mem::zeroed();
-        (libc::statfs(text.as_ptr(), &mut stat) == 0).then_some(stat.f_type as i64)
+        (libc::statfs(text.as_ptr(), &mut stat) == 0).then_some(stat.f_type as i64 & 0xffff_ffff)
     };
     match kind {
-        Some(kind) if REMOTE.contains(&(kind & 0xffff_ffff)) => Err(Error::misuse(
-            "the ledger is on a network disk, whose locks can't be relied on: keep it on a local disk, or use PostgreSQL",
+        Some(kind) if KNOWN.contains(&kind) => Ok(()),
+        _ => Err(Error::misuse(
+            "the ledger is on a disk whose locks are not known to hold, such as a network disk: keep it on a local disk, or use PostgreSQL",
         )),
-        _ => Ok(()),
     }
 }
 
@@ -171,51 +293,65 @@ pub(crate) fn sync_directory(path: &Path) -> Result<()> {
 
 impl Store for Sqlite {
     fn transact(&mut self, decide: Decide<'_>) -> Result<Vec<Entry>> {
-        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed("locked"))?;
+        let (held, mut connection) = self.begin()?;
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed("locked"))?;
         let read = failed("read");
         let (mut entries, mut size) = (Vec::new(), 0);
         {
             let mut statement =
-                transaction.prepare_cached("SELECT sequence, body, hash FROM record ORDER BY sequence").map_err(&read)?;
+                transaction.prepare("SELECT sequence, body, hash FROM record ORDER BY sequence").map_err(&read)?;
             let mut rows = statement.query([]).map_err(&read)?;
             while let Some(row) = rows.next().map_err(&read)? {
                 let sequence: i64 = row.get(0).map_err(&read)?;
                 let (body, hash) = (row.get(1).map_err(&read)?, row.get(2).map_err(&read)?);
                 push(&mut entries, &mut size, Entry { sequence: sequence as u64, body, hash })?;
             }
-            let mut statement = transaction.prepare_cached("SELECT only, count, hash FROM head").map_err(&read)?;
+            let mut statement = transaction.prepare("SELECT only, count, hash FROM head").map_err(&read)?;
             let rows = statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?))).map_err(&read)?;
             let head: Vec<(i64, i64, String)> = rows.take(2).collect::<rusqlite::Result<_>>().map_err(&read)?;
             let [(0, count, hash)] = head.as_slice() else { return Err(damaged("its head is missing")) };
             check_head(&entries, *count as u64, hash)?;
         }
-        let Some(append) = decide(&entries)? else { return Ok(entries) };
-        check_append(&entries, &append)?;
-        let Append { entry, release } = append;
-        let written = failed("written");
-        let number = entry.sequence as i64;
-        transaction.execute("INSERT INTO record VALUES (?1, ?2, ?3)", (number, &entry.body, &entry.hash)).map_err(&written)?;
-        transaction.execute("UPDATE head SET count = ?1, hash = ?2", (number + 1, &entry.hash)).map_err(&written)?;
-        let releases = release.is_some();
-        if let Some((request, bytes)) = release {
-            let limit = (bytes.len() + LARGEST_BODY) as i32;
-            transaction.set_limit(Limit::SQLITE_LIMIT_LENGTH, limit).map_err(&written)?;
-            transaction.execute("INSERT INTO release VALUES (?1, ?2)", (request, bytes)).map_err(&written)?;
+        let append = match decide(&entries) {
+            Ok(append) => append,
+            Err(refused) => {
+                // Nothing was written; the file is left alone, without a log beside it.
+                drop(transaction);
+                settle(connection, self.patience)?;
+                return Err(refused);
+            }
+        };
+        if let Some(append) = append {
+            check_append(&entries, &append)?;
+            let Append { entry, release } = append;
+            let written = failed("written");
+            let number = entry.sequence as i64;
+            transaction
+                .execute("INSERT INTO record VALUES (?1, ?2, ?3)", (number, &entry.body, &entry.hash))
+                .map_err(&written)?;
+            transaction.execute("UPDATE head SET count = ?1, hash = ?2", (number + 1, &entry.hash)).map_err(&written)?;
+            if let Some((request, bytes)) = release {
+                let limit = (bytes.len() + LARGEST_BODY) as i32;
+                transaction.set_limit(Limit::SQLITE_LIMIT_LENGTH, limit).map_err(&written)?;
+                transaction.execute("INSERT INTO release VALUES (?1, ?2)", (request, bytes)).map_err(&written)?;
+            }
+            entries.push(entry);
         }
-        transaction.commit().map_err(&written)?;
-        if releases {
-            self.settle()?;
-        }
-        entries.push(entry);
+        transaction.commit().map_err(failed("written"))?;
+        // Also what somebody else wrote and did not live to copy: it was taken as true here.
+        settle(connection, self.patience)?;
+        held.release()?;
         Ok(entries)
     }
 
     fn release(&mut self, request: &str) -> Result<Option<Vec<u8>>> {
-        // Whoever wrote it may not have lived to copy it, and it is about to be published.
-        self.settle()?;
+        let (held, connection) = self.begin()?;
         let read = failed("read");
-        self.connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LARGEST_RELEASE as i32 + 1024).map_err(&read)?;
-        let bytes = self.connection.query_row("SELECT bytes FROM release WHERE request = ?1", [request], |r| r.get(0));
-        bytes.optional().map_err(&read)
+        connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LARGEST_RELEASE as i32 + 1024).map_err(&read)?;
+        let bytes = connection.query_row("SELECT bytes FROM release WHERE request = ?1", [request], |r| r.get(0));
+        let bytes = bytes.optional().map_err(&read)?;
+        settle(connection, self.patience)?;
+        held.release()?;
+        Ok(bytes)
     }
 }

@@ -169,3 +169,85 @@ fn a_ledger_that_was_put_back_contradicts_its_models() {
     released(&mut ledger, &request("three", Event::gaussian(20.0)), b"three");
     assert!(!holds(&mut ledger, &second, b"two"), "forked");
 }
+
+/// A file is one ledger whatever it is called, and everything that was taken as done is in it.
+#[test]
+fn names_of_a_file_are_one_ledger() {
+    let (path, mut ledger) = make("names", "1", 0.0);
+    let other = place("names-other");
+    std::fs::hard_link(&path, &other).unwrap();
+    let mut linked = Ledger::open(&other, Seal::default()).unwrap();
+    for i in 0..5 {
+        for (ledger, side) in [(&mut ledger, "a"), (&mut linked, "b")] {
+            let job = request(&format!("{side}-{i}"), Event::pure(0.1));
+            ledger.reserve(&job).unwrap();
+            // Nothing is left in a log of either name.
+            let alone = place("names-copy");
+            std::fs::copy(&path, &alone).unwrap();
+            let copied = Ledger::open(&alone, Seal::default()).unwrap().status().unwrap();
+            assert!(copied.reserved(&job.digest), "a file that is moved takes its reservations along");
+            ledger.commit(&job.digest, vec![i; 10]).unwrap();
+        }
+    }
+    for ledger in [&mut ledger, &mut linked] {
+        assert_eq!(ledger.reserve(&request("one-more", Event::pure(0.1))).unwrap_err().code(), 1);
+        assert_eq!(ledger.status().unwrap().spent.jobs, 10);
+    }
+}
+
+#[test]
+fn a_ledger_that_is_gone_or_another_takes_no_release() {
+    let (path, mut ledger) = make("gone", "1", 0.0);
+    let jobs = ["a", "b"].map(|name| request(name, Event::pure(0.1)));
+    for job in &jobs {
+        ledger.reserve(job).unwrap();
+    }
+    let away = place("gone-away");
+    std::fs::rename(&path, &away).unwrap();
+    assert!(ledger.commit(&jobs[0].digest, b"x".to_vec()).is_err(), "moved away");
+    let (_, _) = make("gone", "1", 0.0);
+    assert!(ledger.commit(&jobs[1].digest, b"x".to_vec()).is_err(), "another one in its place");
+    assert_eq!(Ledger::open(&away, Seal::default()).unwrap().status().unwrap().spent.jobs, 2);
+}
+
+/// A log that a killed job left beside the file, while the file was used elsewhere, must not undo what came later.
+#[test]
+fn a_log_of_an_earlier_time_is_refused() {
+    let (path, mut ledger) = make("stale", "1", 0.0);
+    ledger.reserve(&request("a", Event::pure(0.1))).unwrap();
+    // A crash leaves a log with the pages of this moment.
+    let log = {
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        let keep = rusqlite::Connection::open(&path).unwrap();
+        keep.query_row("SELECT count(*) FROM record", [], |r| r.get::<_, i64>(0)).unwrap();
+        let both = "BEGIN; UPDATE head SET count = count + 1; UPDATE head SET count = count - 1; \
+                    UPDATE record SET body = body || ' '; UPDATE record SET body = trim(body); COMMIT";
+        connection.execute_batch(both).unwrap();
+        std::fs::read(format!("{path}-wal")).unwrap()
+    };
+    assert!(!log.is_empty());
+    // It continues what the file holds: nothing is wrong.
+    std::fs::write(format!("{path}-wal"), &log).unwrap();
+    assert_eq!(ledger.status().unwrap().spent.jobs, 1);
+    ledger.reserve(&request("b", Event::pure(0.1))).unwrap();
+    std::fs::write(format!("{path}-wal"), &log).unwrap();
+    let error = ledger.status().unwrap_err();
+    assert!(error.code() == 4 && error.to_string().contains("earlier time"), "{error}");
+    std::fs::remove_file(format!("{path}-wal")).unwrap();
+    assert_eq!(ledger.status().unwrap().spent.jobs, 2);
+}
+
+#[test]
+fn a_job_that_took_everything_is_recomputed_too() {
+    let path = place("forged");
+    let cap = Amount::parse("4").unwrap();
+    let mut ledger = Ledger::create(&path, Seal::default(), scope(), cap, 1e-6).unwrap();
+    let charge = Charge { pure: None, renyi: None, slack: Amount::ZERO, whole: true };
+    let request = "a".repeat(64);
+    let record = Record::Reserve { request, name: "x".into(), job: "fit".into(), event: Event::gaussian(0.01), charge };
+    let body = record.body().unwrap();
+    let seal = Seal::default();
+    ledger.store.transact(&mut |entries| Ok(Some(Append { entry: seal.next(entries, body.clone()), release: None }))).unwrap();
+    let (_, checks) = verify::verify(&mut ledger).unwrap();
+    assert!(checks.iter().any(|c| c.name == "charges" && !c.held), "{checks:?}");
+}

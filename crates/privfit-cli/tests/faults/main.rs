@@ -1,0 +1,10 @@
+//! Faults on purpose: processes ended at every system call, calls that fail, disks that lose power, files with flipped bits.
+//! What must hold throughout: nothing is released that is not written down as spent.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+mod disk;
+mod recorder;
+mod scene;
+mod server;
+mod tracer;
+mod tracer_works;

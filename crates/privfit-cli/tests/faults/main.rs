@@ -2,9 +2,18 @@
 //! What must hold throughout: nothing is released that is not written down as spent.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
+mod checks;
+mod damage;
 mod disk;
+mod failing_calls;
+mod history;
+mod hostile;
+mod kills;
+mod power;
+mod races;
 mod recorder;
 mod scene;
 mod server;
+mod team;
 mod tracer;
 mod tracer_works;

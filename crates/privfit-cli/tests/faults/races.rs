@@ -120,8 +120,13 @@ fn exactly_as_many_as_the_budget_allows() {
 }
 
 /// A fit is stopped at every call, and while it stands there another one asks for the last of the budget, with little patience: exactly
-/// one of them gets it, and whoever does not is told why.
-pub(crate) fn last_one(scene: &Scene, place: &dyn Fn(usize) -> String, step: usize, kill: bool) -> (usize, usize, usize) {
+/// one of them gets it, and whoever does not is told why. `kill` ends the first one there.
+pub(crate) fn last_one(
+    scene: &Scene,
+    place: &dyn Fn(usize) -> String,
+    (step, patience): (usize, Duration),
+    kill: bool,
+) -> (usize, usize, usize) {
     let (mut busy, mut first, mut second) = (0, 0, 0);
     let mut k = 0;
     loop {
@@ -136,7 +141,7 @@ pub(crate) fn last_one(scene: &Scene, place: &dyn Fn(usize) -> String, step: usi
             asked = true;
             let begun = std::time::Instant::now();
             other = Some(
-                Ledger::open_patiently(&place, Seal::default(), Duration::from_millis(30))
+                Ledger::open_patiently(&place, Seal::default(), patience)
                     .and_then(|mut ledger| ledger.reserve(&request("other"))),
             );
             took = begun.elapsed();
@@ -177,7 +182,7 @@ fn in_files(scene: &Scene, name: &str) -> impl Fn(usize) -> String {
 #[test]
 fn a_holder_that_is_stopped() {
     let scene = Scene::new("stopped");
-    let (busy, first, second) = last_one(&scene, &in_files(&scene, "ledger"), 1, false);
+    let (busy, first, second) = last_one(&scene, &in_files(&scene, "ledger"), (1, Duration::from_millis(30)), false);
     println!("stopped at each call: {busy} busy, {first} came too late, {second} came first");
     assert!(busy > 0 && first > 0 && second > 0);
 }
@@ -185,7 +190,7 @@ fn a_holder_that_is_stopped() {
 #[test]
 fn a_holder_that_is_killed() {
     let scene = Scene::new("killed");
-    let (busy, first, second) = last_one(&scene, &in_files(&scene, "ledger"), 1, true);
+    let (busy, first, second) = last_one(&scene, &in_files(&scene, "ledger"), (1, Duration::from_millis(30)), true);
     println!("ended at each call: {busy} busy, {first} came too late, {second} came first");
     assert!(busy > 0 && first > 0 && second > 0);
 }

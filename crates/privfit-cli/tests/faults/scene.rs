@@ -21,7 +21,8 @@ impl Scene {
     pub(crate) fn new(name: &str) -> Scene {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         // In memory where there is such a place: a process that is killed leaves its files whole, and thousands of runs follow.
-        let base = Some(PathBuf::from("/dev/shm")).filter(|p| p.is_dir()).unwrap_or_else(std::env::temp_dir);
+        let memory = Some(PathBuf::from("/dev/shm")).filter(|p| room(p) > 4 << 30);
+        let base = memory.unwrap_or_else(std::env::temp_dir);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let root = base.join(format!("privfit-faults-{}-{name}-{number}", std::process::id()));
         std::fs::create_dir_all(&root).unwrap();
@@ -103,6 +104,17 @@ impl Drop for Scene {
         if !std::thread::panicking() {
             let _ = std::fs::remove_dir_all(&self.root);
         }
+    }
+}
+
+/// Bytes that are free below a path.
+fn room(path: &Path) -> u64 {
+    use std::os::unix::ffi::OsStrExt;
+    let text = std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap();
+    // SAFETY: a path that ends with a zero byte, and a plain structure that the call fills.
+    unsafe {
+        let mut found: libc::statvfs = std::mem::zeroed();
+        if libc::statvfs(text.as_ptr(), &mut found) == 0 { found.f_bavail * found.f_frsize } else { 0 }
     }
 }
 

@@ -6,6 +6,7 @@ use crate::races::{last_one, make, race};
 use crate::scene::Scene;
 use crate::server::Server;
 use crate::tracer::{Act, run};
+use std::time::Duration;
 
 #[test]
 fn everything_again() {
@@ -20,7 +21,8 @@ fn everything_again() {
         println!("{workers} processes of {requests} requests with a server: {:.1} s", begun.elapsed().as_secs_f64());
     }
     for (name, kill) in [("stopped", false), ("killed", true)] {
-        let (busy, first, second) = last_one(&scene, &|k| server.ledger(&format!("{name}-{k}")), 7, kill);
+        let (busy, first, second) =
+            last_one(&scene, &|k| server.ledger(&format!("{name}-{k}")), (7, Duration::from_millis(250)), kill);
         println!("{name} with a server: {busy} busy, {first} came too late, {second} came first");
         assert!(first > 0 && second > 0);
     }

@@ -6,10 +6,18 @@ use crate::scene::Scene;
 use privfit::ledger::record::Record;
 use std::os::unix::process::CommandExt;
 
+/// Asks both who can tell, by ledger and by model; they agree.
 fn verify(scene: &Scene, place: &str, model: &str) -> (Option<i32>, String) {
     let model = scene.path(model);
-    let done = scene.run(&["ledger", "verify", place, "--model", model.to_str().unwrap()]);
-    (done.status.code(), String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr))
+    let model = model.to_str().unwrap();
+    let ask = |arguments: &[&str]| {
+        let done = scene.run(arguments);
+        (done.status.code(), String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr))
+    };
+    let (code, says) = ask(&["ledger", "verify", place, "--model", model]);
+    let (same, also) = ask(&["certificate", "verify", model, "--ledger", place]);
+    assert_eq!(code, same, "{says}\n{also}");
+    (code, says)
 }
 
 #[test]

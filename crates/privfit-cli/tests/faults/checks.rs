@@ -18,7 +18,7 @@ pub(crate) fn open(place: &str) -> privfit::Result<(Ledger, Status)> {
 }
 
 /// Where a request stands.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub(crate) enum Standing {
     /// Nothing was written down.
     Unknown,
@@ -26,6 +26,16 @@ pub(crate) enum Standing {
     Reserved,
     /// Spent, and these bytes may be seen.
     Released(Vec<u8>),
+}
+
+impl std::fmt::Debug for Standing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Standing::Unknown => f.write_str("unknown"),
+            Standing::Reserved => f.write_str("reserved"),
+            Standing::Released(bytes) => write!(f, "released with {} bytes", bytes.len()),
+        }
+    }
 }
 
 /// Where the request with this name stands; it is in the ledger at most once.

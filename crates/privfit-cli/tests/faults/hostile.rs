@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Memory that any of it may take, in bytes.
 const MEMORY: i64 = 256 << 20;
 /// Time that any of it may take; generous, since machines differ.
-const TIME: Duration = Duration::from_secs(20);
+const TIME: Duration = Duration::from_secs(120);
 
 /// Exit code, what was said, and the largest memory in bytes.
 fn measured(command: &mut Command) -> (Option<i32>, String, i64) {
@@ -65,7 +65,7 @@ fn fresh(scene: &Scene) -> Connection {
     connection
 }
 
-fn entries(connection: &Connection) -> Vec<Entry> {
+pub(crate) fn entries(connection: &Connection) -> Vec<Entry> {
     let mut statement = connection.prepare("SELECT sequence, body, hash FROM record ORDER BY sequence").unwrap();
     let rows = statement.query_map([], |r| Ok(Entry { sequence: r.get::<_, i64>(0)? as u64, body: r.get(1)?, hash: r.get(2)? }));
     rows.unwrap().map(Result::unwrap).collect()

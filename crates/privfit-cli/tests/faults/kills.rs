@@ -229,7 +229,7 @@ fn a_storm_of_retries() {
         for _ in 0..30.min(rounds - round) {
             round += 1;
             let _ = std::fs::remove_file(scene.path("m.json"));
-            let k = random.below(900);
+            let k = random.below(1800);
             let outcome = run(&mut scene.fit(&place, "storm", "m.json"), |stop| {
                 if stop.number == k / 2 && stop.result.is_some() == (k % 2 == 1) { Act::Kill } else { Act::Go }
             });

@@ -59,7 +59,7 @@ impl Postgres {
             config.connect_timeout(patience).application_name("privfit").connect(NoTls).map_err(failed("reached"))?;
         let millis = patience.as_millis();
         let set = format!(
-            "SET lock_timeout = {millis}; SET statement_timeout = 0; SET synchronous_commit = on; SET search_path = pg_catalog, public, pg_temp"
+            "SET lock_timeout = {millis}; SET statement_timeout = 0; SET synchronous_commit = on; SET search_path = public, pg_temp"
         );
         client.batch_execute(&set).map_err(failed("opened"))?;
         for setting in ["fsync", "full_page_writes"] {

@@ -1,9 +1,9 @@
 //! Only a closed run makes something `Released`.
 use privfit_kernel::account::Event;
-use privfit_kernel::privacy::Released;
+use privfit_kernel::privacy::{Numerics, Released};
 
 fn forge() -> Released<f64> {
-    Released { value: 1.0, event: Event::Compose(vec![]), executed: Event::Compose(vec![]), by_slot: false }
+    Released { value: 1.0, event: Event::Compose(vec![]), executed: Event::Compose(vec![]), numerics: Numerics::Exact, by_slot: false }
 }
 
 fn main() {}

@@ -3,7 +3,7 @@
 use privfit_kernel::account::Event;
 
 /// Most different parts of an event that is worked out, plain Gaussian releases not counted; plans have a handful.
-pub(super) const MOST_PARTS: usize = 32;
+pub(super) const MOST_PARTS: usize = 16;
 
 /// Most different parts in all. Plain Gaussian releases cost an accountant nothing, and there may be one for each column of a model.
 const MOST_IN_ALL: usize = 4096;

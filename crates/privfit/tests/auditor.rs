@@ -280,12 +280,12 @@ fn every_combination_keeps_its_reach() {
     assert!(compared > 3000);
 }
 
+/// More rows than a block has, so that several blocks and their borders are compared.
 #[test]
-#[ignore = "all plans, also slow ones: some minutes"]
-fn every_combination_with_slow_plans() {
-    for (rows, pairs) in [(1, 12), (60, 60), (1100, 12)] {
-        println!("{rows} rows: {} pairs", every_combination(rows, pairs, true));
-    }
+fn several_blocks_keep_their_reach() {
+    let compared = every_combination(1100, 2, false);
+    println!("{compared} pairs");
+    assert!(compared > 200);
 }
 
 /// Thousands of pairs with more rows, for methods that are quick.
@@ -362,17 +362,14 @@ fn published_minibatch_noise_is_flagged() {
     assert!(!found.violations.is_empty());
 }
 
-/// How often each bug is found in ten tries, for the record.
+/// Each bug is found again and again: ten tries of 600 runs per world, of which eight must flag it (all did when this was written).
 #[test]
-#[ignore = "for the record: power of the two-world test"]
-fn power() {
+fn bugs_are_found_reliably() {
     for number in [1, 2, 3, 4, 6, 7, 8, 10, 14, 15] {
         let subject = Broken::new(case(number), false);
         let pair = (subject.case.pair)(subject.case);
-        let counts: Vec<usize> = [150, 300, 600, 900]
-            .iter()
-            .map(|runs| (0..10).filter(|_| !two_worlds(&subject, &pair, *runs).violations.is_empty()).count())
-            .collect();
-        println!("{number:2} {}: {counts:?} of 10 with 150, 300, 600, 900 runs", subject.case.name);
+        let found = (0..10).filter(|_| !two_worlds(&subject, &pair, 600).violations.is_empty()).count();
+        println!("{number:2} {}: {found} of 10", subject.case.name);
+        assert!(found >= 8, "{}: {found} of 10", subject.case.name);
     }
 }

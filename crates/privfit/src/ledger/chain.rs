@@ -26,7 +26,8 @@ pub struct Seal {
 }
 
 pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
+    let digit = |n: u8| char::from(b"0123456789abcdef"[usize::from(n)]);
+    bytes.iter().flat_map(|b| [digit(b >> 4), digit(b & 15)]).collect()
 }
 
 impl Seal {
@@ -68,8 +69,13 @@ impl Seal {
 
     /// Whether every entry follows from the one before.
     pub fn check(&self, entries: &[Entry]) -> Result<()> {
-        let mut before = ROOT;
-        for (i, entry) in entries.iter().enumerate() {
+        self.check_from(entries, 0)
+    }
+
+    /// The same, where the first ones were checked before.
+    pub(super) fn check_from(&self, entries: &[Entry], start: usize) -> Result<()> {
+        let mut before = if start == 0 { ROOT } else { &entries[start - 1].hash };
+        for (i, entry) in entries.iter().enumerate().skip(start) {
             if entry.sequence != i as u64 || entry.hash != self.digest(entry.sequence, before, &entry.body) {
                 let key = match self.key {
                     Some(_) => "; or the key is another one",

@@ -32,7 +32,32 @@ use store::{Append, Store, damaged};
 /// A ledger, in any store.
 pub struct Ledger {
     store: Box<dyn Store>,
+    reader: Reader,
+}
+
+/// Reads entries; those that it has seen before, and that are the same to the byte, are not worked out again.
+struct Reader {
     seal: Seal,
+    seen: Vec<Entry>,
+    records: Vec<Record>,
+}
+
+impl Reader {
+    fn new(seal: Seal) -> Reader {
+        Reader { seal, seen: Vec::new(), records: Vec::new() }
+    }
+
+    fn look(&mut self, entries: &[Entry]) -> Result<Status> {
+        if !entries.starts_with(&self.seen) {
+            (self.seen, self.records) = (Vec::new(), Vec::new());
+        }
+        let known = self.seen.len();
+        self.seal.check_from(entries, known)?;
+        let new: Vec<Record> = entries[known..].iter().map(|e| Record::read(&e.body)).collect::<Result<_>>()?;
+        self.records.extend(new);
+        self.seen.extend_from_slice(&entries[known..]);
+        read(entries, &self.records)
+    }
 }
 
 /// What the first record says.
@@ -133,8 +158,7 @@ fn is_address(place: &str) -> bool {
     place.starts_with("postgres://") || place.starts_with("postgresql://")
 }
 
-fn read(entries: &[Entry]) -> Result<Status> {
-    let records: Vec<Record> = entries.iter().map(|e| Record::read(&e.body)).collect::<Result<_>>()?;
+fn read(entries: &[Entry], records: &[Record]) -> Result<Status> {
     let Some(Record::Open { version: _, ledger, scope, epsilon, delta, rule }) = records.first().cloned() else {
         return Err(damaged("it does not begin with its budget"));
     };
@@ -150,11 +174,11 @@ fn read(entries: &[Entry]) -> Result<Status> {
             return Err(damaged("its records do not follow from each other"));
         }
     }
-    let spent = Spent::of(&records)?;
+    let spent = Spent::of(records)?;
     if spent.jobs > 0 && !spent.within(&rule) {
         return Err(damaged("more was spent than there is"));
     }
-    let records = records.into_iter().zip(entries.iter().map(|e| e.hash.clone())).collect();
+    let records = records.iter().cloned().zip(entries.iter().map(|e| e.hash.clone())).collect();
     Ok(Status { terms: Terms { ledger, scope, epsilon, delta, rule }, spent, records })
 }
 
@@ -253,7 +277,7 @@ impl Ledger {
             true => Ok(Some(Append { entry: seal.next(entries, body.clone()), release: None })),
             false => Err(Error::misuse("there is a ledger already: give another name")),
         })?;
-        Ok(Ledger { store, seal })
+        Ok(Ledger { store, reader: Reader::new(seal) })
     }
 
     /// Opens what is at a path or an address.
@@ -267,18 +291,13 @@ impl Ledger {
             true => Box::new(postgres::Postgres::open(place, patience)?),
             false => Box::new(sqlite::Sqlite::open(Path::new(place), patience)?),
         };
-        Ok(Ledger { store, seal })
-    }
-
-    fn look(seal: &Seal, entries: &[Entry]) -> Result<Status> {
-        seal.check(entries)?;
-        read(entries)
+        Ok(Ledger { store, reader: Reader::new(seal) })
     }
 
     /// Where it stands.
     pub fn status(&mut self) -> Result<Status> {
         let entries = self.store.transact(&mut |_| Ok(None))?;
-        Ledger::look(&self.seal, &entries)
+        self.reader.look(&entries)
     }
 
     /// Spends what an event costs, if there is so much left, and has it written down before it returns.
@@ -288,10 +307,10 @@ impl Ledger {
                 "a request has a name of 1 to 100 letters, digits, dots, dashes or underscores: give such a name",
             ));
         }
-        let seal = self.seal.clone();
+        let reader = &mut self.reader;
         let (mut before, mut position) = (None, None);
         self.store.transact(&mut |entries| {
-            let mut status = Ledger::look(&seal, entries)?;
+            let mut status = reader.look(entries)?;
             let scope = &status.terms.scope;
             if *scope != job.scope {
                 let say = |s: &Scope| format!("{:?}, unit {}, {}", s.dataset, s.unit, s.adjacency);
@@ -332,7 +351,7 @@ impl Ledger {
             };
             let body = record.body()?;
             Record::read(&body)?;
-            let entry = seal.next(entries, body);
+            let entry = reader.seal.next(entries, body);
             status.records.push((record, entry.hash.clone()));
             position = status.position(&job.digest);
             Ok(Some(Append { entry, release: None }))
@@ -345,15 +364,15 @@ impl Ledger {
 
     /// Writes down what a reserved request releases, with its bytes; after that it may be published.
     pub fn commit(&mut self, request: &str, bytes: Vec<u8>) -> Result<()> {
-        let seal = self.seal.clone();
+        let reader = &mut self.reader;
         let body = Record::Commit { request: request.into(), release: digest_of(&bytes) }.body()?;
         self.store.transact(&mut |entries| {
-            let status = Ledger::look(&seal, entries)?;
+            let status = reader.look(entries)?;
             let reserved = status.reserved(request);
             match (reserved, status.released(request)) {
                 (true, None) => {
                     let release = Some((request.to_string(), bytes.clone()));
-                    Ok(Some(Append { entry: seal.next(entries, body.clone()), release }))
+                    Ok(Some(Append { entry: reader.seal.next(entries, body.clone()), release }))
                 }
                 (true, Some(_)) => Err(Error::misuse("this request was released before: ask under another name")),
                 (false, _) => Err(Error::misuse("this request was not reserved: reserve first")),

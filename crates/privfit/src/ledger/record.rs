@@ -86,22 +86,12 @@ impl Record {
 
     /// Reads a text; whatever is not exactly a record is damaged.
     pub fn read(body: &str) -> Result<Record> {
-        // A newer version may have any other keys, and must not look like damage.
-        #[derive(Deserialize)]
-        struct Probe {
-            open: Head,
+        let record: Record = serde_json::from_str(body).map_err(|_| unread(body))?;
+        if let Record::Open { version, .. } = record
+            && version > VERSION
+        {
+            return Err(unread(body));
         }
-        #[derive(Deserialize)]
-        struct Head {
-            version: u32,
-        }
-        let version = serde_json::from_str::<Probe>(body).map_or(VERSION, |p| p.open.version);
-        if version > VERSION {
-            return Err(Error::Damaged(format!(
-                "the ledger has version {version} and this program reads up to {VERSION}: use a newer privfit"
-            )));
-        }
-        let record: Record = serde_json::from_str(body).map_err(|_| damaged("a record can't be read"))?;
         record.check()?;
         // One text for one record.
         if record.body()? != body {
@@ -127,6 +117,25 @@ impl Record {
             Record::Commit { request, release } => digest(request) && digest(release),
         };
         if holds { Ok(()) } else { Err(damaged("a record does not hold together")) }
+    }
+}
+
+/// Why a text is no record. A newer version may have any other keys, and must not look like damage.
+fn unread(body: &str) -> Error {
+    #[derive(Deserialize)]
+    struct Probe {
+        open: Head,
+    }
+    #[derive(Deserialize)]
+    struct Head {
+        version: u32,
+    }
+    match serde_json::from_str::<Probe>(body) {
+        Ok(probe) if probe.open.version > VERSION => Error::Damaged(format!(
+            "the ledger has version {} and this program reads up to {VERSION}: use a newer privfit",
+            probe.open.version
+        )),
+        _ => damaged("a record can't be read"),
     }
 }
 

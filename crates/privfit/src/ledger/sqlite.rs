@@ -190,10 +190,8 @@ fn settle(connection: Connection, patience: Duration) -> Result<()> {
             Ok((r.get::<_, i64>(0)?, r.get::<_, i64>(1)?, r.get::<_, i64>(2)?))
         });
         match all {
-            Ok((0, 0, 0)) => {
-                connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(failed("closed"))?;
-                return connection.close().map_err(|(_, e)| failed("closed")(e));
-            }
+            // The empty log stays: a new one would have to be made, and its directory synchronised, every time.
+            Ok((0, 0, 0)) => return connection.close().map_err(|(_, e)| failed("closed")(e)),
             Err(e) if !busy(&e) => return Err(failed("written")(e)),
             // Somebody who does not know our lock reads the file.
             _ => std::thread::sleep(wait),
@@ -315,7 +313,7 @@ impl Store for Sqlite {
         let append = match decide(&entries) {
             Ok(append) => append,
             Err(refused) => {
-                // Nothing was written; the file is left alone, without a log beside it.
+                // Nothing was written; what an earlier job left in the log goes into the file all the same.
                 drop(transaction);
                 settle(connection, self.patience)?;
                 return Err(refused);

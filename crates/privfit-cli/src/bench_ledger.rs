@@ -33,11 +33,14 @@ pub(crate) fn run(job: &Path, directory: &Path, repeats: usize) -> Result<(), Fa
     let here = directory.join(format!("privfit-bench-ledger-{}", std::process::id()));
     std::fs::create_dir_all(&here).map_err(failed)?;
     let measured = measure(job, &here, repeats);
+    // Before anything is printed: whoever reads may go away.
     let _ = std::fs::remove_dir_all(&here);
-    measured
+    measured?.iter().for_each(|line| print_line(line));
+    Ok(())
 }
 
-fn measure(job: &Path, here: &Path, repeats: usize) -> Result<(), Failure> {
+fn measure(job: &Path, here: &Path, repeats: usize) -> Result<Vec<String>, Failure> {
+    let mut lines = Vec::new();
     let place = here.join("trips.ledger").display().to_string();
     let scope = Scope { dataset: "bench".into(), unit: "row".into(), adjacency: Adjacency::ZeroOut };
     let cap = Amount::parse("1000").unwrap_or_default();
@@ -54,7 +57,7 @@ fn measure(job: &Path, here: &Path, repeats: usize) -> Result<(), Failure> {
         syncs.push(synchronised(&here.join("plain")).unwrap_or(f64::NAN));
     }
     let (trip, sync) = (middle(trips), middle(syncs));
-    print_line(&format!(
+    lines.push(format!(
         "round trip, SQLite: {:.2} ms (middle of {repeats}); one synchronised write of 4 kB: {:.2} ms; ratio {:.1}",
         1e3 * trip,
         1e3 * sync,
@@ -82,12 +85,12 @@ fn measure(job: &Path, here: &Path, repeats: usize) -> Result<(), Failure> {
         with.push(run(&["fit", &job, "--out", &out, "--ledger", &place])?);
     }
     let (with, without) = (middle(with), middle(without));
-    print_line(&format!(
+    lines.push(format!(
         "fit: {:.1} ms with a ledger, {:.1} ms without (middle of {} each, in turns); ratio {:.3}",
         1e3 * with,
         1e3 * without,
         repeats / 10,
         with / without
     ));
-    Ok(())
+    Ok(lines)
 }

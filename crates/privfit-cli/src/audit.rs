@@ -22,9 +22,11 @@ use std::path::PathBuf;
   privfit audit canaries --method noisy-sgd --set sampling_rate=0.1 --canaries 2000
   privfit audit precision
 
-An audit finds bugs; it proves a guarantee wrong, never right. Its setting is weak on purpose (epsilon 10 at delta 1e-5, which is a mu
-of 2): the same code with the same bug shows there in a few hundred runs, and at epsilon 1 in tens of thousands. Without --data
-records are generated from the schema alone, without --schema from two features between -1 and 1. Exit code 1: the claim does not hold.")]
+An audit finds bugs; it proves a guarantee wrong, never right. Its setting is weak on
+purpose (epsilon 10 at delta 1e-5, a mu of 2): a bug shows there in a few hundred runs, and
+at epsilon 1 in tens of thousands. Without --data records are generated from the schema
+alone, without --schema from two features between -1 and 1. With --data every run trains on
+all of them: give few --runs. Exit code 1: the claim does not hold.")]
 pub(crate) struct Audit {
     #[command(subcommand)]
     what: What,

@@ -149,7 +149,6 @@ impl Fit {
         let Some(out) = self.out.clone() else {
             return Err(Failure::misuse("no place for the model is given: add --out model.json"));
         };
-        crate::spend::check_places(&[self.data.clone(), self.labels.clone()].concat(), &self.purse, &out)?;
         // Entropy comes first: without randomness no data are opened.
         let entropy = match self.simulate {
             None => Entropy::system().map_err(Error::from)?,
@@ -162,6 +161,7 @@ impl Fit {
         if talk {
             self.say_plan(&prepared);
         }
+        crate::spend::check_places(&[self.data.clone(), self.labels.clone()].concat(), &self.purse, &out)?;
         let mut spending = match self.purse.reserve(|name| prepared.request(name))? {
             None => None,
             Some(Paid::Now(spending)) => Some(spending),

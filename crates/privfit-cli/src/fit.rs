@@ -161,7 +161,7 @@ impl Fit {
         if talk {
             self.say_plan(&prepared);
         }
-        crate::spend::check_places(&[self.data.clone(), self.labels.clone()].concat(), &self.purse, &out)?;
+        crate::spend::check_places(&self.data, &self.labels, &self.purse, &out)?;
         let mut spending = match self.purse.reserve(|name| prepared.request(name))? {
             None => None,
             Some(Paid::Now(spending)) => Some(spending),

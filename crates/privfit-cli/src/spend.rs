@@ -105,8 +105,8 @@ impl Spending {
 
 /// Refuses before anything is spent what would fail after it: a file that is not there, a place that can't take the model, or one that
 /// holds something else that is needed.
-pub(crate) fn check_places(data: &[PathBuf], purse: &Purse, out: &Path) -> Result<(), Failure> {
-    let mut needed: Vec<PathBuf> = data.to_vec();
+pub(crate) fn check_places(data: &[PathBuf], labels: &[PathBuf], purse: &Purse, out: &Path) -> Result<(), Failure> {
+    let mut needed: Vec<PathBuf> = [data, labels].concat();
     needed.extend(purse.ledger_key.clone());
     for end in ["", "-wal", "-shm", "-journal"] {
         needed.extend(purse.ledger.as_ref().map(|l| PathBuf::from(format!("{l}{end}"))));
@@ -120,7 +120,9 @@ pub(crate) fn check_places(data: &[PathBuf], purse: &Purse, out: &Path) -> Resul
     if needed.iter().any(same) {
         return Err(Failure::misuse(format!("{} is needed for the job itself: give another --out", out.display())));
     }
-    for path in data {
+    // Without a ledger nothing is lost, and whoever reads the files has more to say about them.
+    let paid = if purse.ledger.is_some() { needed.as_slice() } else { &[] };
+    for path in paid.iter().filter(|p| data.contains(p) || labels.contains(p)) {
         if !path.is_file() {
             return Err(Failure::misuse(format!("there is no file {}: check the path", path.display())));
         }

@@ -107,6 +107,9 @@ impl Spending {
 /// holds something else that is needed.
 pub(crate) fn check_places(data: &[PathBuf], labels: &[PathBuf], purse: &Purse, out: &Path) -> Result<(), Failure> {
     let mut needed: Vec<PathBuf> = [data, labels].concat();
+    if let Some(path) = needed.iter().find(|p| !p.is_file()) {
+        return Err(Failure::misuse(format!("there is no file {}: check the path", path.display())));
+    }
     needed.extend(purse.ledger_key.clone());
     for end in ["", "-wal", "-shm", "-journal"] {
         needed.extend(purse.ledger.as_ref().map(|l| PathBuf::from(format!("{l}{end}"))));
@@ -119,13 +122,6 @@ pub(crate) fn check_places(data: &[PathBuf], labels: &[PathBuf], purse: &Purse, 
         |path: &PathBuf| place(path) == place(out) || path.canonicalize().is_ok_and(|p| out.canonicalize().is_ok_and(|o| o == p));
     if needed.iter().any(same) {
         return Err(Failure::misuse(format!("{} is needed for the job itself: give another --out", out.display())));
-    }
-    // Without a ledger nothing is lost, and whoever reads the files has more to say about them.
-    let paid = if purse.ledger.is_some() { needed.as_slice() } else { &[] };
-    for path in paid.iter().filter(|p| data.contains(p) || labels.contains(p)) {
-        if !path.is_file() {
-            return Err(Failure::misuse(format!("there is no file {}: check the path", path.display())));
-        }
     }
     let parent = out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if out.is_dir() || out.file_name().is_none() {

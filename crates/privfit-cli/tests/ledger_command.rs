@@ -97,6 +97,8 @@ fn what_is_refused_spends_nothing() {
     refused(&here, "fit job.toml --out nowhere/m.json", 2, "there is no directory");
     refused(&here, "fit job.toml --out .", 2, "is a directory");
     refused(&here, "fit job.toml --data missing.csv", 2, "check the path");
+    refused(&here, "fit job.toml --labels d.csv", 2, "leave out --labels");
+    refused(&here, "fit job.toml --out l", 2, "needed for the job itself");
     refused(&here, "fit job.toml --request a/b", 2, "give such a name");
     refused(&here, "ledger export l --request nobody", 1, "nothing was released");
     assert_eq!(json(&here, "ledger show l")["jobs"].as_array().unwrap().len(), 0);

@@ -34,6 +34,7 @@ pub use pure::PureAccountant;
 pub use rdp::{RenyiAccountant, epsilon_at_orders, grid_gap, renyi};
 pub use selection::expected_runs;
 pub use sparse_vector::crossing_probability;
+pub use special::golden_minimum;
 pub use zcdp::{ConcentratedAccountant, optimal_epsilon, simple_epsilon};
 
 use crate::error::{Error, Result};

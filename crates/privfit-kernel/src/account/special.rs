@@ -45,7 +45,7 @@ pub(crate) fn log_binomial(n: f64, k: f64) -> f64 {
 }
 
 /// Minimum of a unimodal function on [low, high] by golden section; returns (argument, value).
-pub(crate) fn golden_minimum(mut low: f64, mut high: f64, rounds: u32, f: impl Fn(f64) -> f64) -> (f64, f64) {
+pub fn golden_minimum(mut low: f64, mut high: f64, rounds: u32, f: impl Fn(f64) -> f64) -> (f64, f64) {
     let ratio = 0.5 * (5f64.sqrt() - 1.0);
     let (mut a, mut b) = (high - ratio * (high - low), low + ratio * (high - low));
     let (mut fa, mut fb) = (f(a), f(b));

@@ -2,7 +2,9 @@
 //! reaches. Every number is an upper bound whatever the searches find, because each point of the profile is one.
 
 use super::{Bounds, Plain, Point, Rho, Risk};
-use privfit_kernel::account::{self, Accountant, Adjacency, ConcentratedAccountant, Curve, Event, RenyiAccountant};
+use privfit_kernel::account::{
+    self, Accountant, Adjacency, ConcentratedAccountant, Curve, Event, RenyiAccountant, golden_minimum,
+};
 
 /// Deltas of the profile.
 pub const DELTAS: [f64; 9] = [1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12];
@@ -14,7 +16,7 @@ pub const ATTACK_RATE: f64 = 0.01;
 const SMALLEST: f64 = 1e-4;
 
 /// Steps of a search.
-const SEARCH: usize = 14;
+const SEARCH: u32 = 14;
 
 /// Epsilon with its enclosure, none if nothing finite is proved.
 pub(super) fn bounds(event: &Event, adjacency: Adjacency, delta: f64) -> Option<Bounds> {
@@ -39,23 +41,8 @@ pub(super) fn rho(event: &Event) -> Option<Rho> {
 
 /// Smallest value that a golden-section search over ln epsilon finds, and where.
 fn search(low: f64, high: f64, f: impl Fn(f64) -> f64) -> (f64, f64) {
-    let ratio = 0.5 * (5f64.sqrt() - 1.0);
-    let f = |x: f64| f(x.exp());
-    let (mut low, mut high) = (low.ln(), high.ln());
-    let (mut a, mut b) = (high - ratio * (high - low), low + ratio * (high - low));
-    let (mut fa, mut fb) = (f(a), f(b));
-    for _ in 0..SEARCH {
-        if fa <= fb {
-            (high, b, fb) = (b, a, fa);
-            a = high - ratio * (high - low);
-            fa = f(a);
-        } else {
-            (low, a, fa) = (a, b, fb);
-            b = low + ratio * (high - low);
-            fb = f(b);
-        }
-    }
-    if fa <= fb { (a.exp(), fa) } else { (b.exp(), fb) }
+    let (at, value) = golden_minimum(low.ln(), high.ln(), SEARCH, |x| f(x.exp()));
+    (at.exp(), value)
 }
 
 /// Largest share of right alarms at a share of false alarms: every point (epsilon, delta) of the curve bounds it by

@@ -6,7 +6,7 @@ use super::event::Step;
 use super::gdp::{GaussianAccountant, discrete_delta, discrete_epsilon};
 use super::objective::ObjectiveAccountant;
 use super::pld::{approximated, components, discrete_laplace_gap, laws};
-use super::{Accountant, Adjacency, Bound, Event, check_delta, check_epsilon};
+use super::{Accountant, Adjacency, Bound, Event, check_delta, check_epsilon, selection};
 use crate::error::Result;
 
 /// Deltas that laws are composed for: every delta from 0.1 to 10^-12 is within a factor of 32 of one, where it matters.
@@ -16,7 +16,18 @@ const ANCHORS: [f64; 4] = [2e-2, 1e-5, 1e-8, 1e-11];
 pub struct Curve<'e> {
     event: &'e Event,
     adjacency: Adjacency,
-    laws: Option<Laws<'e>>,
+    kind: Kind<'e>,
+}
+
+enum Kind<'e> {
+    /// Each question is asked by itself.
+    Asked,
+    /// Composed once.
+    Composed(Laws<'e>),
+    /// The worst of several.
+    Worst(Vec<Curve<'e>>),
+    /// The best of a random number of runs: the curve of one run, how far its weights grow (ln), the mean number of runs.
+    Best { one: Box<Curve<'e>>, growth: f64, runs: f64 },
 }
 
 struct Laws<'e> {
@@ -54,6 +65,19 @@ impl Laws<'_> {
 impl<'e> Curve<'e> {
     /// Composes what has to be composed numerically; everything else is asked for when it is needed.
     pub fn new(event: &'e Event, adjacency: Adjacency) -> Curve<'e> {
+        match event {
+            Event::Either(events) => {
+                let kind = Kind::Worst(events.iter().map(|e| Curve::new(e, adjacency)).collect());
+                return Curve { event, adjacency, kind };
+            }
+            Event::Select { stopping, event: inner } => {
+                let one = Box::new(Curve::new(inner, adjacency));
+                let growth = selection::log_growth(*stopping, &one);
+                let runs = selection::expected_runs(*stopping).max(1.0);
+                return Curve { event, adjacency, kind: Kind::Best { one, growth, runs } };
+            }
+            _ => {}
+        }
         let cheap =
             GaussianAccountant.delta(event, adjacency, 1.0).is_ok() || ObjectiveAccountant.delta(event, adjacency, 1.0).is_ok();
         let laws = || {
@@ -61,14 +85,22 @@ impl<'e> Curve<'e> {
             let directions = laws(&components(&steps, adjacency).ok().filter(|c| !c.is_empty())?, &ANCHORS)?;
             Some(Laws { ratio: discrete_laplace_gap(&steps), steps: approximated(&steps), directions })
         };
-        Curve { event, adjacency, laws: if cheap { None } else { laws() } }
+        let kind = if cheap { None } else { laws() }.map_or(Kind::Asked, Kind::Composed);
+        Curve { event, adjacency, kind }
     }
 
     /// An epsilon that holds at delta, none if nothing finite is proved.
     pub fn epsilon(&self, delta: f64) -> Option<f64> {
         check_delta(delta, true).ok()?;
-        let read = match &self.laws {
-            Some(laws) if delta > 0.0 => laws.epsilon(delta).ok().filter(|e| e.is_finite()),
+        let read = match &self.kind {
+            Kind::Composed(laws) if delta > 0.0 => laws.epsilon(delta).ok().filter(|e| e.is_finite()),
+            Kind::Worst(curves) => {
+                return curves.iter().map(|c| c.epsilon(delta)).try_fold(0.0, |most: f64, e| Some(most.max(e?)));
+            }
+            Kind::Best { one, growth, runs } if delta > 0.0 => {
+                let rest = delta / (runs * growth.exp()) * (1.0 - 1e-12);
+                return one.epsilon(rest).map(|e| (e + growth) * (1.0 + 1e-12)).filter(|e| e.is_finite());
+            }
             _ => None,
         };
         read.or_else(|| super::epsilon(self.event, self.adjacency, delta).ok().map(|a| a.bound.upper).filter(|e| e.is_finite()))
@@ -79,9 +111,11 @@ impl<'e> Curve<'e> {
         if check_epsilon(epsilon).is_err() {
             return 1.0;
         }
-        match &self.laws {
-            Some(laws) => laws.delta(epsilon).min(1.0),
-            None => super::delta(self.event, self.adjacency, epsilon).map_or(1.0, |a| a.bound.upper.min(1.0)),
+        match &self.kind {
+            Kind::Composed(laws) => laws.delta(epsilon).min(1.0),
+            Kind::Worst(curves) => curves.iter().map(|c| c.delta(epsilon)).fold(0.0, f64::max),
+            Kind::Best { one, growth, runs } => (runs * growth.exp() * one.delta(epsilon - growth) * (1.0 + 1e-12)).min(1.0),
+            Kind::Asked => super::delta(self.event, self.adjacency, epsilon).map_or(1.0, |a| a.bound.upper.min(1.0)),
         }
     }
 }

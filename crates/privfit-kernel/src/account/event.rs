@@ -129,6 +129,9 @@ pub enum Event {
     },
     /// One after the other.
     Compose(Vec<Event>),
+    /// One of these for each record: they meet disjoint sets of records, or a coin that looks at no record picks one of them. Costs as
+    /// much as the worst of them.
+    Either(Vec<Event>),
     /// A random number of runs, of which the best is released.
     Select {
         /// Law of the number of runs.
@@ -193,6 +196,16 @@ pub enum Stopping {
     Poisson {
         /// Mean number of runs.
         mean: f64,
+    },
+    /// Every number from 1 to `most` with the same probability.
+    Uniform {
+        /// Most runs.
+        most: u64,
+    },
+    /// The number k, from 1 to `most`, with a probability proportional to 1/k.
+    Harmonic {
+        /// Most runs.
+        most: u64,
     },
 }
 
@@ -339,6 +352,10 @@ impl Event {
                 event.validate()
             }
             Event::Compose(events) => events.iter().try_for_each(Event::validate),
+            Event::Either(events) => {
+                at_least_one("events to choose from", events.len() as u64)?;
+                events.iter().try_for_each(Event::validate)
+            }
             Event::Select { stopping, event } => {
                 match stopping {
                     Stopping::NegativeBinomial { eta, gamma } => {
@@ -350,6 +367,11 @@ impl Event {
                         }
                     }
                     Stopping::Poisson { mean } => positive("mean", *mean)?,
+                    Stopping::Uniform { most } | Stopping::Harmonic { most } => {
+                        if !(1..=1_000_000).contains(most) {
+                            return Err(Error::domain("most", most, "give a whole number from 1 to 1000000"));
+                        }
+                    }
                 }
                 event.validate()
             }
@@ -387,6 +409,7 @@ impl Event {
             | Event::ObjectivePerturbation(_)
             | Event::Exponential { .. }
             | Event::Budget { .. }
+            | Event::Either(_)
             | Event::Select { .. }
             | Event::NotPrivate { .. } => {
                 out.push(Step { leaf: self, sampling, count });

@@ -76,20 +76,10 @@ pub(crate) fn mu_of(leaf: &Event, adjacency: Adjacency) -> Option<f64> {
         | Event::AtMost { .. }
         | Event::Budget { .. }
         | Event::Compose(_)
+        | Event::Either(_)
         | Event::Select { .. }
         | Event::NotPrivate { .. } => None,
     }
-}
-
-/// Whether a linear term on a grid is somewhere inside.
-pub(crate) fn has_grid(event: &Event) -> bool {
-    event.steps(Adjacency::ZeroOut).map_or(true, |steps| {
-        steps.iter().any(|s| match s.leaf {
-            Event::ObjectivePerturbation(o) => o.grid_sigma > 0,
-            Event::Select { event, .. } => has_grid(event),
-            _ => false,
-        })
-    })
 }
 
 /// Total variation distance between the transcript with discrete Gaussian noise and with rounded continuous noise.
@@ -97,18 +87,26 @@ pub(crate) fn has_grid(event: &Event) -> bool {
 /// KL divergence per coordinate is at most 1/(576 sigma^4) either way; chain rule over all coordinates and releases, then
 /// Pinsker. It is exact in that no average is taken, so it also covers sampling and adaptive composition.
 pub(crate) fn discrete_gaussian_gap(steps: &[Step<'_>]) -> f64 {
-    let mut total = 0.0;
+    let inside = |event: &Event| event.steps(Adjacency::ZeroOut).map_or(f64::INFINITY, |steps| discrete_gaussian_gap(&steps));
+    let (mut total, mut apart) = (0.0, 0.0);
     for step in steps {
         let (sigma, dimension) = match step.leaf {
             Event::DiscreteGaussian { sigma, dimension, .. } => (*sigma, *dimension),
             Event::ObjectivePerturbation(o) if o.grid_sigma > 0 => (o.grid_sigma, o.dimension),
-            // A random number of runs has no bound on its distance.
-            Event::Select { event, .. } if has_grid(event) => return f64::INFINITY,
+            Event::Either(events) => {
+                apart += step.count as f64 * events.iter().map(inside).fold(0.0, f64::max);
+                continue;
+            }
+            // The number of runs is independent of what they do: one run's distance for each of them, on average.
+            Event::Select { stopping, event } => {
+                apart += step.count as f64 * super::expected_runs(*stopping) * inside(event);
+                continue;
+            }
             _ => continue,
         };
         total += step.count as f64 * dimension as f64 / (1152.0 * (sigma as f64).powi(4));
     }
-    total.sqrt() * (1.0 + 1e-12)
+    (total.sqrt() + apart) * (1.0 + 1e-12)
 }
 
 /// The other way to charge the discrete law, for large epsilons, where e^epsilon times a distance is too much.
@@ -125,6 +123,7 @@ pub(crate) fn discrete_gaussian_ratio(steps: &[Step<'_>]) -> Option<f64> {
         let (sigma, dimension) = match step.leaf {
             Event::DiscreteGaussian { sigma, dimension, .. } => (*sigma, *dimension),
             Event::ObjectivePerturbation(o) if o.grid_sigma > 0 => (o.grid_sigma, o.dimension),
+            Event::Either(_) | Event::Select { .. } => return None,
             _ => continue,
         };
         if sigma < 1 << 12 {

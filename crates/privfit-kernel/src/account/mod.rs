@@ -32,7 +32,7 @@ pub use objective::ObjectiveAccountant;
 pub use pld::LossDistributionAccountant;
 pub use pure::PureAccountant;
 pub use rdp::{RenyiAccountant, epsilon_at_orders, grid_gap, renyi};
-pub use selection::expected_runs;
+pub use selection::{SelectionAccountant, expected_runs};
 pub use sparse_vector::crossing_probability;
 pub use special::golden_minimum;
 pub use zcdp::{ConcentratedAccountant, optimal_epsilon, simple_epsilon};
@@ -59,10 +59,11 @@ pub trait Accountant: Sync {
 }
 
 /// All accountants, cheapest exact ones first.
-pub const ALL: [&dyn Accountant; 6] = [
+pub const ALL: [&dyn Accountant; 7] = [
     &PureAccountant,
     &GaussianAccountant,
     &ObjectiveAccountant,
+    &SelectionAccountant,
     &LossDistributionAccountant,
     &ConcentratedAccountant,
     &RenyiAccountant,
@@ -139,6 +140,23 @@ fn tightest(ask: impl Fn(&dyn Accountant) -> Result<Bound>) -> Result<Answer> {
     }
 }
 
+/// Selections whose own accountant is always the tightest.
+fn bounded_selection(event: &Event) -> bool {
+    matches!(event, Event::Select { stopping: Stopping::Uniform { .. } | Stopping::Harmonic { .. }, .. })
+}
+
+/// Mixtures of pairs are no further apart than the worst pair (joint convexity).
+fn worst(events: &[Event], ask: impl Fn(&Event) -> Result<Answer>) -> Result<Answer> {
+    let mut most: Option<Answer> = None;
+    for event in events {
+        let answer = ask(event)?;
+        if most.is_none_or(|m| answer.bound.upper > m.bound.upper) {
+            most = Some(answer);
+        }
+    }
+    most.ok_or_else(|| Error::unsupported("a choice of nothing", "describe at least one event"))
+}
+
 /// Smallest epsilon at a given delta that any accountant proves. Delta 0 asks for pure privacy.
 pub fn epsilon(event: &Event, adjacency: Adjacency, delta: f64) -> Result<Answer> {
     check_delta(delta, true)?;
@@ -147,6 +165,15 @@ pub fn epsilon(event: &Event, adjacency: Adjacency, delta: f64) -> Result<Answer
         let bound = PureAccountant.epsilon(event, adjacency, 0.0)?;
         return Ok(Answer { bound, accountant: PureAccountant.name() });
     }
+    if let Event::Either(events) = event {
+        return worst(events, |e| epsilon(e, adjacency, delta));
+    }
+    if bounded_selection(event) {
+        return Ok(Answer {
+            bound: SelectionAccountant.epsilon(event, adjacency, delta)?,
+            accountant: SelectionAccountant.name(),
+        });
+    }
     tightest(|a| a.epsilon(event, adjacency, delta))
 }
 
@@ -154,5 +181,14 @@ pub fn epsilon(event: &Event, adjacency: Adjacency, delta: f64) -> Result<Answer
 pub fn delta(event: &Event, adjacency: Adjacency, epsilon: f64) -> Result<Answer> {
     check_epsilon(epsilon)?;
     event.validate()?;
+    if let Event::Either(events) = event {
+        return worst(events, |e| self::delta(e, adjacency, epsilon));
+    }
+    if bounded_selection(event) {
+        return Ok(Answer {
+            bound: SelectionAccountant.delta(event, adjacency, epsilon)?,
+            accountant: SelectionAccountant.name(),
+        });
+    }
     tightest(|a| a.delta(event, adjacency, epsilon))
 }

@@ -214,7 +214,7 @@ fn profile(step: &Step<'_>, adjacency: Adjacency) -> Result<Option<Box<dyn Profi
         (Event::ObjectivePerturbation(_), _) => {
             return Err(Error::unsupported("objective perturbation on a sample", "run it on all records"));
         }
-        (Event::ZeroConcentrated { .. } | Event::Budget { .. } | Event::Select { .. }, _) => {
+        (Event::ZeroConcentrated { .. } | Event::Budget { .. } | Event::Either(_) | Event::Select { .. }, _) => {
             return Err(Error::unsupported("a filter or a selection in a loss distribution", "use the rdp accountant"));
         }
         (Event::NotPrivate { why }, _) => {

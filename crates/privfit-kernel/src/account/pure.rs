@@ -22,9 +22,17 @@ pub(crate) fn epsilon_of(leaf: &Event, adjacency: Adjacency) -> Option<f64> {
         Event::Approx { epsilon, delta } if *delta == 0.0 => Some(if replaces { 2.0 * epsilon } else { *epsilon }),
         // Scores of bounded range e0: the loss never exceeds e0.
         Event::Exponential { epsilon, replace_factor } => Some(if replaces { epsilon * replace_factor } else { *epsilon }),
+        Event::Either(events) => {
+            events.iter().map(|e| PureAccountant.total(e, adjacency).ok()).try_fold(0.0, |most: f64, e| Some(most.max(e?)))
+        }
         Event::Select { stopping: Stopping::NegativeBinomial { eta, .. }, event } => {
             let inner = PureAccountant.total(event, adjacency).ok()?;
             Some((2.0 + eta.max(0.0)) * inner)
+        }
+        // The winner's density is that of one run times a weight that moves by e^epsilon once (harmonic) or twice (uniform).
+        Event::Select { stopping: stopping @ (Stopping::Harmonic { .. } | Stopping::Uniform { .. }), event } => {
+            let inner = PureAccountant.total(event, adjacency).ok()?;
+            Some(if matches!(stopping, Stopping::Harmonic { .. }) { 2.0 } else { 3.0 } * inner)
         }
         Event::Approx { .. }
         | Event::Gaussian { .. }

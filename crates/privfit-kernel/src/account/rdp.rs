@@ -261,6 +261,9 @@ fn divergence(step: &Step<'_>, adjacency: Adjacency, order: f64) -> f64 {
             super::zcdp::rho_of(&once, adjacency).map_or(unknown, |rho| rho * order)
         }
         (Event::ObjectivePerturbation(o), Sampling::All) => objective::divergence(o, adjacency, order),
+        (Event::Either(events), Sampling::All) => {
+            events.iter().map(|e| renyi(e, adjacency, order).unwrap_or(unknown)).fold(0.0, f64::max)
+        }
         (Event::Select { stopping, event }, Sampling::All) => selection::divergence(*stopping, event, adjacency, order),
         (Event::Approx { epsilon, delta }, Sampling::All) if *delta == 0.0 => {
             pure(if replaces { 2.0 * epsilon } else { *epsilon }, order)
@@ -282,6 +285,7 @@ fn divergence(step: &Step<'_>, adjacency: Adjacency, order: f64) -> f64 {
             | Event::AtMost { .. }
             | Event::Budget { .. }
             | Event::Compose(_)
+            | Event::Either(_)
             | Event::Select { .. }
             | Event::NotPrivate { .. },
             _,
@@ -312,8 +316,10 @@ pub fn epsilon_at_orders(event: &Event, adjacency: Adjacency, delta: f64, orders
 /// delta, times 1 + exp(epsilon). Discrete Gaussian noise on a value needs none: its divergences never exceed the continuous ones.
 pub fn grid_gap(event: &Event, adjacency: Adjacency) -> Result<f64> {
     let steps = event.steps(adjacency)?;
-    let linear: Vec<Step<'_>> =
-        steps.into_iter().filter(|s| matches!(s.leaf, Event::ObjectivePerturbation(_) | Event::Select { .. })).collect();
+    let linear: Vec<Step<'_>> = steps
+        .into_iter()
+        .filter(|s| matches!(s.leaf, Event::ObjectivePerturbation(_) | Event::Either(_) | Event::Select { .. }))
+        .collect();
     Ok(discrete_gaussian_gap(&linear))
 }
 

@@ -52,6 +52,7 @@ pub(crate) fn rho_of(step: &Step<'_>, adjacency: Adjacency) -> Option<f64> {
         | Event::Repeat { .. }
         | Event::AtMost { .. }
         | Event::Compose(_)
+        | Event::Either(_)
         | Event::Select { .. }
         | Event::NotPrivate { .. } => return None,
     };

@@ -223,6 +223,17 @@ impl Dataset {
         self.dimension
     }
 
+    /// No records, but room for records of the same kind.
+    pub(crate) fn empty_like(&self) -> Dataset {
+        let rows = match &self.rows {
+            Rows::Dense(_) => Rows::Dense(Vec::new()),
+            Rows::Sparse { .. } => Rows::Sparse { start: vec![0], index: Vec::new(), value: Vec::new() },
+        };
+        let units = self.units.as_ref().map(|_| vec![0]);
+        let id = DATASETS.fetch_add(1, Ordering::Relaxed);
+        Dataset { rows, labels: Vec::new(), units, id, ..*self }
+    }
+
     pub(crate) fn rows_of(&self, slot: usize) -> Range<usize> {
         self.units.as_ref().map_or(slot..slot + 1, |u| u[slot]..u[slot + 1])
     }

@@ -4,6 +4,7 @@
 //! [`Contribution`]s and arithmetic on what was released; it never holds a row, and what it cannot do does not compile.
 
 mod batch;
+mod best_of;
 mod block_gradient;
 mod contribution;
 mod data;
@@ -25,6 +26,7 @@ mod rng;
 mod run;
 mod sampler;
 mod select;
+mod split;
 mod value;
 
 #[cfg(test)]
@@ -45,6 +47,7 @@ mod tests;
 mod tilt_tests;
 
 pub use batch::Batch;
+pub use best_of::{BestOf, Winner};
 pub use contribution::{Blockwise, Contribution, Draw, Learner, Sink, Units};
 pub use data::{Dataset, DatasetBuilder, RowShape, Unit};
 pub use descent::{Descent, Pace, Stability};
@@ -58,4 +61,5 @@ pub use rng::{Entropy, NoiseRng, Rate, Stream};
 pub use run::{
     Additive, Fit, Heard, LinearTerm, Movement, ProblemSize, Run, SparseModel, StabilityTest, Tape, planned_step, products_error,
 };
+pub use split::{HeldOut, Split};
 pub use value::{Bounded, Local, Noise, Numerics, Released, Sensitive, Support, Theorem};

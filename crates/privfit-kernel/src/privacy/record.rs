@@ -176,6 +176,7 @@ impl<'a> Cursor<'a> {
             | Event::Poisson { .. }
             | Event::FixedSize { .. }
             | Event::Shuffled { .. }
+            | Event::Either(_)
             | Event::Select { .. } => {
                 if self.count(planned, 1) == 0 {
                     return Err(missing(planned));

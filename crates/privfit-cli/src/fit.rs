@@ -1,11 +1,10 @@
 //! `privfit fit`: train a model from a file.
 
 use crate::certificate::selected_line;
-use crate::spend::{Paid, Purse};
+use crate::spend::Purse;
 use crate::{Failure, Format, print_line, quiet};
 use clap::Args;
 use privfit::account::{Adjacency, Event};
-use privfit::artifact::publish;
 use privfit::certificate::Declared;
 use privfit::constraint::Constraint;
 use privfit::data::load::{Source, public_features};
@@ -13,6 +12,7 @@ use privfit::fit::{Job, Prepared, prepare, public_rows};
 use privfit::loss::Task;
 use privfit::method::Settings;
 use privfit::privacy::Entropy;
+use privfit::spend::{self, Order};
 use privfit::{Artifact, Error, Schema};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -162,32 +162,25 @@ impl Fit {
             self.say_plan(&prepared);
         }
         crate::spend::check_places(&self.data, &self.labels, &self.purse, &out)?;
-        let mut spending = match self.purse.reserve(|name| prepared.request(name))? {
-            None => None,
-            Some(Paid::Now(spending)) => Some(spending),
-            Some(Paid::Before(bytes)) => {
-                publish(&out, &bytes)?;
-                crate::note("note: this request was released before; here is the same model again, and nothing was spent");
-                return self.report(&Artifact::from_bytes(&bytes)?, &out, None);
-            }
-        };
-        // Whatever fails from here on, what was reserved stays spent, and whoever reads the message should know.
-        let data = prepared.open(&source, &entropy).map_err(|error| match error {
-            Error::Misuse(text) if spending.is_some() => Error::Misuse(format!("{text} (what was reserved stays spent)")),
-            other => other,
-        })?;
+        let payer = self.purse.payer()?;
         let bar = crate::progress::Bar::new(prepared.plan.ticks(), talk, "training");
-        let mut artifact = prepared.train(&data, &entropy, self.threads(), &|| bar.tick())?.with_declared(declared);
+        let order = Order {
+            source: &source,
+            entropy: &entropy,
+            payer,
+            declared,
+            threads: self.threads(),
+            out: Some(&out),
+            tick: &|| bar.tick(),
+        };
+        let released = spend::fit(&prepared, order)?;
         bar.finish();
-        if let Some(spending) = &spending {
-            artifact = artifact.with_ledger(spending.position.clone());
+        let position = released.artifact.certificate.identity.ledger.clone();
+        if released.before {
+            crate::note("note: this request was released before; here is the same model again, and nothing was spent");
+            return self.report(&released.artifact, &out, None);
         }
-        let text = artifact.to_json()?;
-        if let Some(spending) = &mut spending {
-            spending.commit(text.as_bytes())?;
-        }
-        publish(&out, text.as_bytes())?;
-        self.report(&artifact, &out, spending.map(|s| s.line()))
+        self.report(&released.artifact, &out, position.map(|p| spend::line(&p)))
     }
 
     fn threads(&self) -> usize {

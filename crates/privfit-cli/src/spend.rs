@@ -1,9 +1,10 @@
-//! A job and its ledger: reserve before data are opened, commit before anything is published.
+//! Flags of a job and its ledger, and the places that it needs.
 
 use crate::Failure;
 use privfit::Error;
 use privfit::fit::Prepared;
-use privfit::ledger::{Ledger, Position, Request, Reserved, random_name};
+use privfit::ledger::Ledger;
+use privfit::spend::Payer;
 use std::path::{Path, PathBuf};
 
 /// Flags of everything that spends.
@@ -18,20 +19,6 @@ pub(crate) struct Purse {
     /// File with the key of the ledger, if it was made with one
     #[arg(long, value_name = "FILE")]
     pub(crate) ledger_key: Option<PathBuf>,
-}
-
-/// What became of a request.
-pub(crate) enum Paid {
-    /// It is spent, and the job may go on.
-    Now(Spending),
-    /// It was released before; these are the bytes.
-    Before(Vec<u8>),
-}
-
-/// A reservation.
-pub(crate) struct Spending {
-    ledger: Ledger,
-    pub(crate) position: Position,
 }
 
 impl Purse {
@@ -51,22 +38,9 @@ impl Purse {
         Ok(Some(Ledger::open(place, crate::ledger::seal(self.ledger_key.as_deref())?)?))
     }
 
-    /// The request of a job: under the name that was given, or one that nobody will ask for again.
-    pub(crate) fn named(&self, request: impl Fn(&str) -> privfit::Result<Request>) -> Result<Request, Failure> {
-        let name = match &self.request {
-            Some(name) => name.clone(),
-            None => random_name()?,
-        };
-        Ok(request(&name)?)
-    }
-
-    /// Spends, if there is a ledger. When this returns it is on the disk.
-    pub(crate) fn reserve(&self, request: impl Fn(&str) -> privfit::Result<Request>) -> Result<Option<Paid>, Failure> {
-        let Some(mut ledger) = self.open()? else { return Ok(None) };
-        Ok(Some(match ledger.reserve(&self.named(request)?)? {
-            Reserved::Before(bytes) => Paid::Before(bytes),
-            Reserved::Now(position) => Paid::Now(Spending { ledger, position }),
-        }))
+    /// Who pays, if there is a ledger.
+    pub(crate) fn payer(&self) -> Result<Option<Payer>, Failure> {
+        Ok(self.open()?.map(|ledger| Payer { ledger, request: self.request.clone() }))
     }
 
     /// One line for a plan: whether the job fits, and what is left after it.
@@ -85,21 +59,6 @@ impl Purse {
                 sum.next(&t.rule, t.scope.adjacency, t.delta)
             ),
         }))
-    }
-}
-
-impl Spending {
-    /// Writes down what is released; after that it may be published.
-    pub(crate) fn commit(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        Ok(self.ledger.commit(&self.position.request, bytes.to_vec())?)
-    }
-
-    /// One line about where the ledger stands now.
-    pub(crate) fn line(&self) -> String {
-        let p = &self.position;
-        let jobs = if p.jobs == 1 { "1 job".to_string() } else { format!("{} jobs", p.jobs) };
-        let epsilon = privfit::certificate::up(p.epsilon);
-        format!("record {}: {jobs} so far, epsilon {epsilon} of {} at delta {:e}", p.sequence, p.cap_epsilon, p.delta)
     }
 }
 

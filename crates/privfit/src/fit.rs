@@ -3,7 +3,7 @@
 use crate::artifact::{Artifact, Guarantee, Training};
 use crate::constraint::Constraint;
 use crate::data::encode::{columns, is_sparse};
-use crate::data::load::{Source, check_labels, count, load};
+use crate::data::load::{Records, count, load};
 use crate::error::{Error, Result};
 use crate::ledger::record::Scope;
 use crate::ledger::{Request, digest};
@@ -61,9 +61,9 @@ pub struct Prepared {
 }
 
 /// Number of rows or units: declared, or counted in the files as a public step. A declaration that differs is a misuse.
-pub fn public_rows(job: &Job, source: Option<&Source>) -> Result<(u64, bool)> {
+pub fn public_rows(job: &Job, source: Option<&dyn Records>) -> Result<(u64, bool)> {
     // Said by flags and schema alone, and so before anything is counted or spent.
-    source.map_or(Ok(()), |source| check_labels(source, &job.schema))?;
+    source.map_or(Ok(()), |source| source.check(&job.schema))?;
     let declared = match (job.rows, job.schema.rows) {
         (Some(a), Some(b)) if a != b => {
             return Err(Error::misuse(format!("--rows says {a} and the schema says {b}: give the same number, or one of them")));
@@ -233,7 +233,7 @@ impl Prepared {
     }
 
     /// Reads the records. From here on nothing depends on what is in them, except through noise.
-    pub fn open(&self, source: &Source, entropy: &Entropy) -> Result<Dataset> {
+    pub fn open(&self, source: &dyn Records, entropy: &Entropy) -> Result<Dataset> {
         let known = self.problem.rows_known.then_some(self.problem.rows);
         let data = load(source, &self.job.schema, entropy, known)?;
         // The count is public here, so that a file that changed in between may be noticed.

@@ -29,6 +29,7 @@ pub mod model;
 pub mod request;
 pub mod schema;
 pub mod solve;
+pub mod spend;
 mod strict_json;
 
 pub use artifact::Artifact;

@@ -115,6 +115,8 @@ pub struct Encoder {
     longest_square: f64,
     /// Cells of rows of numbers are cut at this size.
     largest: f64,
+    /// Least value and range of each column, where all are plain numbers in the order of the header.
+    plain: Option<(Vec<f64>, Vec<f64>)>,
 }
 
 /// Far from where a square overflows.
@@ -171,7 +173,6 @@ impl Encoder {
             TargetValues::None => Label::Any,
         };
         Ok(Encoder {
-            columns,
             target,
             unit,
             label,
@@ -179,6 +180,8 @@ impl Encoder {
             intercept: schema.intercept,
             sphere: schema.scaling == Scaling::Sphere,
             sparse: is_sparse(schema),
+            plain: if is_sparse(schema) { None } else { plain(&columns) },
+            columns,
             divide,
             longest_square,
             largest,
@@ -229,6 +232,24 @@ impl Encoder {
                 }
                 cell = cell.or_else(|| self.target.and_then(|t| cells.get(t).copied()));
             }
+            // A row of numbers of a table, in the order of its header.
+            Record::Dense(values) if !self.columns.is_empty() => match &self.plain {
+                Some((least, range)) if values.len() >= least.len() => {
+                    for (((out, x), min), range) in row.dense.iter_mut().zip(values).zip(least).zip(range) {
+                        *out = if x.is_nan() { 0.0 } else { along(*x, *min, *range) };
+                    }
+                }
+                _ => {
+                    for (column, offset, rule) in &self.columns {
+                        let cell = values.get(*column).map_or(Cell::Missing, |x| Cell::Number(*x));
+                        if let Some((at, value)) = rule.apply(cell)
+                            && value != 0.0
+                        {
+                            self.put(row, offset + at, value);
+                        }
+                    }
+                }
+            },
             Record::Dense(values) => {
                 for (i, x) in values.iter().take(own).enumerate() {
                     // A number that is not one is 0 here: there are no bounds to take the middle of.
@@ -324,14 +345,29 @@ impl Encoder {
     }
 }
 
+/// Where a number is in its range: -1 at the least, 1 at the most.
+#[inline]
+fn along(x: f64, min: f64, range: f64) -> f64 {
+    2.0 * ((x - min).max(0.0).min(range) / range) - 1.0
+}
+
+/// Least values and ranges, if every column is a plain number and the next one of its row.
+fn plain(columns: &[(usize, usize, Rule)]) -> Option<(Vec<f64>, Vec<f64>)> {
+    let own = columns.iter().enumerate().map(|(i, c)| match c {
+        (column, offset, Rule::Number { min, range, log: false }) if *column == i && *offset == i => Some((*min, *range)),
+        _ => None,
+    });
+    own.collect::<Option<Vec<_>>>().map(|list| list.into_iter().unzip())
+}
+
 impl Rule {
     /// Position inside of the feature's columns, and value.
     fn apply(&self, cell: Cell<'_>) -> Option<(usize, f64)> {
         match self {
             Rule::Number { min, range, log } => {
-                let x = number(cell).map_or(0.0, |x| {
-                    let along = (x - min).max(0.0).min(*range);
-                    2.0 * if *log { along.ln_1p() / range.ln_1p() } else { along / range } - 1.0
+                let x = number(cell).map_or(0.0, |x| match log {
+                    true => 2.0 * ((x - min).max(0.0).min(*range).ln_1p() / range.ln_1p()) - 1.0,
+                    false => along(x, *min, *range),
                 });
                 Some((0, x))
             }

@@ -18,13 +18,49 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// Where records are.
+/// Whatever hands out readers of records: files, or rows that are in memory already. Parts are read one after the other.
+pub trait Records {
+    /// Number of parts.
+    fn parts(&self) -> usize;
+    /// Opens one of them.
+    fn open(&self, part: usize, schema: &Schema) -> Result<Box<dyn Reader + '_>>;
+    /// Number of parts with labels, where they are kept apart from these records.
+    fn label_parts(&self, schema: &Schema) -> usize;
+    /// Opens one of those.
+    fn open_labels(&self, part: usize, schema: &Schema) -> Result<Box<dyn Reader + '_>>;
+    /// Whether labels are where the schema needs them: said before anything is counted or spent.
+    fn check(&self, schema: &Schema) -> Result<()>;
+}
+
+/// Files with records.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
     /// Files with records; several are read one after the other.
     pub files: Vec<PathBuf>,
     /// Files with labels, for formats that keep them apart.
     pub labels: Vec<PathBuf>,
+}
+
+impl Records for Source {
+    fn parts(&self) -> usize {
+        self.files.len()
+    }
+
+    fn open(&self, part: usize, schema: &Schema) -> Result<Box<dyn Reader + '_>> {
+        open(&self.files[part], schema)
+    }
+
+    fn label_parts(&self, _schema: &Schema) -> usize {
+        self.labels.len()
+    }
+
+    fn open_labels(&self, part: usize, schema: &Schema) -> Result<Box<dyn Reader + '_>> {
+        open(&self.labels[part], schema)
+    }
+
+    fn check(&self, schema: &Schema) -> Result<()> {
+        check_labels(self, schema)
+    }
 }
 
 fn open_file(path: &Path) -> Result<File> {
@@ -65,11 +101,11 @@ pub fn open(path: &Path, schema: &Schema) -> Result<Box<dyn Reader>> {
     }
 }
 
-/// Number of records in all files: a public fact under zero-out and replace-one.
-pub fn count(source: &Source, schema: &Schema) -> Result<u64> {
+/// Number of records in all parts: a public fact under zero-out and replace-one.
+pub fn count(source: &dyn Records, schema: &Schema) -> Result<u64> {
     let mut total = 0;
-    for path in &source.files {
-        let mut reader = open(path, schema)?;
+    for part in 0..source.parts() {
+        let mut reader = source.open(part, schema)?;
         total += match reader.header_rows() {
             Some(rows) => rows,
             None => {
@@ -82,14 +118,14 @@ pub fn count(source: &Source, schema: &Schema) -> Result<u64> {
     Ok(total)
 }
 
-/// All labels of label files, in their order.
-pub fn read_labels(source: &Source, schema: &Schema, encoder: &Encoder) -> Result<Option<Vec<(f32, f64)>>> {
-    if source.labels.is_empty() {
+/// All labels that are kept apart, in their order.
+pub fn read_labels(source: &dyn Records, schema: &Schema, encoder: &Encoder) -> Result<Option<Vec<(f32, f64)>>> {
+    if source.label_parts(schema) == 0 {
         return Ok(None);
     }
     let mut out = Vec::new();
-    for path in &source.labels {
-        let mut reader = open(path, schema)?;
+    for part in 0..source.label_parts(schema) {
+        let mut reader = source.open_labels(part, schema)?;
         reader.read(&mut |record| {
             out.push(match record {
                 Record::Dense(values) => encoder.label(values.first().map_or(Cell::Missing, |x| Cell::Number(*x))),
@@ -152,8 +188,8 @@ pub(crate) fn check_labels(source: &Source, schema: &Schema) -> Result<()> {
 /// Reads and encodes everything. After the first record nothing but the host can fail.
 ///
 /// `rows` is the number of records where it is public and known; where it is not, nothing is compared with it.
-pub fn load(source: &Source, schema: &Schema, entropy: &Entropy, rows: Option<u64>) -> Result<Dataset> {
-    check_labels(source, schema)?;
+pub fn load(source: &dyn Records, schema: &Schema, entropy: &Entropy, rows: Option<u64>) -> Result<Dataset> {
+    source.check(schema)?;
     let rows_per_unit = rows_per_unit(schema);
     let shape = RowShape { dimension: schema.dimension(), row_norm: 1.0, sparse: is_sparse(schema), rows_per_unit };
     let mut builder = DatasetBuilder::new(entropy, shape)?;
@@ -162,10 +198,10 @@ pub fn load(source: &Source, schema: &Schema, entropy: &Entropy, rows: Option<u6
     }
     let mut loader = Loader { builder, units: Units::default() };
     let mut labels: Option<std::vec::IntoIter<(f32, f64)>> = None;
-    for (i, path) in source.files.iter().enumerate() {
-        let mut reader = open(path, schema)?;
+    for part in 0..source.parts() {
+        let mut reader = source.open(part, schema)?;
         let encoder = Encoder::new(schema, reader.columns(), true)?;
-        if i == 0 {
+        if part == 0 {
             let all = read_labels(source, schema, &encoder)?;
             if let (Some(rows), Some(all)) = (rows, &all)
                 && all.len() as u64 != rows

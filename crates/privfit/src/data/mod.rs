@@ -12,6 +12,7 @@ pub mod idx;
 pub mod libsvm;
 mod lines;
 pub mod load;
+pub mod memory;
 pub mod npy;
 mod npy_header;
 pub mod parquet;

@@ -22,9 +22,11 @@ pub use basis::{
 pub use claim::{Claim, Contact, Identity, Neighbours, Notion, Plain, Point, Registry, Rho, Risk, Unit};
 pub use declared::{Declared, SECTORS};
 pub use entry::{entry, yaml};
+pub(crate) use merge::MOST_CANDIDATES;
 pub use numbers::{ATTACK_RATE, DELTAS};
 pub use page::{page, percent_up, up};
 pub use verify::{Check, Verdict};
+pub(crate) use words::law;
 
 use serde::{Deserialize, Serialize};
 

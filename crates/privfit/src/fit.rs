@@ -9,11 +9,11 @@ use crate::ledger::record::Scope;
 use crate::ledger::{Request, digest};
 use crate::loss::{self, Task};
 use crate::method::{self, Method, Plan, Problem, Settings, auto};
-use crate::model::Model;
+use crate::model::{Model, RowMap};
 use crate::schema::{Schema, TargetValues, UnitOfPrivacy};
 use privfit_kernel::account::{Adjacency, Event, Target};
 use privfit_kernel::engine::Threads;
-use privfit_kernel::privacy::{Dataset, Entropy, PublicRows, Run};
+use privfit_kernel::privacy::{Dataset, Entropy, Numerics, PublicRows, Run};
 use std::sync::Arc;
 
 /// Everything that a training job says.
@@ -57,7 +57,16 @@ pub struct Prepared {
     pub reason: Option<&'static str>,
     /// Whatever was taken as public.
     pub public: Vec<String>,
-    job: Job,
+    pub(crate) job: Job,
+}
+
+/// What a run released, with what is said about how.
+pub(crate) struct Outcome {
+    pub(crate) weights: Vec<f64>,
+    pub(crate) map: Option<RowMap>,
+    pub(crate) event: Event,
+    pub(crate) numerics: Numerics,
+    pub(crate) simulated: bool,
 }
 
 /// Number of rows or units: declared, or counted in the files as a public step. A declaration that differs is a misuse.
@@ -202,11 +211,29 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
     Ok(Prepared { problem, method, plan, reason, public, job: job.clone() })
 }
 
+/// Reads records; `known` is their number where that is public.
+pub(crate) fn open(source: &dyn Records, schema: &Schema, entropy: &Entropy, known: Option<u64>) -> Result<Dataset> {
+    let data = load(source, schema, entropy, known)?;
+    // The count is public here, so that a file that changed in between may be noticed.
+    match known {
+        Some(rows) if rows != data.slots() as u64 => Err(Error::misuse(format!(
+            "{rows} rows were declared or counted and {} were read: do not change the files meanwhile",
+            data.slots()
+        ))),
+        _ => Ok(data),
+    }
+}
+
 impl Prepared {
     /// Whose budget this job spends.
     pub fn scope(&self) -> Result<Scope> {
         let schema = &self.job.schema;
         Scope::of(schema, self.job.adjacency)
+    }
+
+    /// The job.
+    pub fn job(&self) -> &Job {
+        &self.job
     }
 
     /// What this job asks of a ledger, under a name. Everything that it says is in the digest; where its files are is not.
@@ -234,17 +261,7 @@ impl Prepared {
 
     /// Reads the records. From here on nothing depends on what is in them, except through noise.
     pub fn open(&self, source: &dyn Records, entropy: &Entropy) -> Result<Dataset> {
-        let known = self.problem.rows_known.then_some(self.problem.rows);
-        let data = load(source, &self.job.schema, entropy, known)?;
-        // The count is public here, so that a file that changed in between may be noticed.
-        if known.is_some_and(|rows| rows != data.slots() as u64) {
-            return Err(Error::misuse(format!(
-                "{} rows were declared or counted and {} were read: do not change the files meanwhile",
-                self.problem.rows,
-                data.slots()
-            )));
-        }
-        Ok(data)
+        open(source, &self.job.schema, entropy, self.problem.rows_known.then_some(self.problem.rows))
     }
 
     /// Trains.
@@ -254,22 +271,37 @@ impl Prepared {
         let (weights, map) = self.plan.run_with_map(&mut run, tick)?;
         let released = run.close(weights)?;
         let (event, numerics) = (released.event().clone(), released.numerics());
-        let simulated = entropy.is_simulated();
+        let outcome = Outcome { weights: released.into_value(), map, event, numerics, simulated: entropy.is_simulated() };
+        self.artifact(outcome, |_, _, _| {})
+    }
+
+    /// The model of these weights.
+    pub(crate) fn model(&self, weights: Vec<f64>, map: Option<RowMap>) -> Result<Model> {
         // Numbers that overflowed are released ones; a model file holds finite ones.
-        let weights: Vec<f64> = released.into_value().iter().map(|w| if w.is_finite() { *w } else { 0.0 }).collect();
+        let weights: Vec<f64> = weights.iter().map(|w| if w.is_finite() { *w } else { 0.0 }).collect();
         let loss_parameters = match self.problem.task {
             Task::Location => self.problem.loss_numbers()?,
             _ => self.problem.build_loss(1)?.parameters,
         };
-        let model = Model {
+        Ok(Model {
             loss: self.problem.loss.name.into(),
             loss_parameters,
             classes: self.problem.task.classes(),
             weights: weights.chunks(self.problem.features).map(<[f64]>::to_vec).collect(),
             map,
-        };
+        })
+    }
+
+    /// The model file of an outcome; `edit` may say more about how it came to be.
+    pub(crate) fn artifact(
+        &self,
+        outcome: Outcome,
+        edit: impl FnOnce(&mut Schema, &mut Training, &mut Guarantee),
+    ) -> Result<Artifact> {
+        let Outcome { weights, map, event, numerics, simulated } = outcome;
+        let model = self.model(weights, map)?;
         let delta = self.problem.target.delta;
-        let training = Training {
+        let mut training = Training {
             method: self.method.name.into(),
             plan: self.plan.describe().into_iter().map(|(k, v)| (k.to_string(), v)).collect(),
             reason: self.reason.map(String::from),
@@ -278,7 +310,7 @@ impl Prepared {
             rows: self.problem.rows,
             public: self.public.clone(),
         };
-        let guarantee = Guarantee {
+        let mut guarantee = Guarantee {
             adjacency: self.problem.adjacency,
             private: !matches!(event, Event::NotPrivate { .. }),
             asked_epsilon: self.problem.target.epsilon,
@@ -289,6 +321,8 @@ impl Prepared {
             event,
             simulated,
         };
-        Ok(Artifact::certified(self.job.schema.clone(), model, training, guarantee))
+        let mut schema = self.job.schema.clone();
+        edit(&mut schema, &mut training, &mut guarantee);
+        Ok(Artifact::certified(schema, model, training, guarantee))
     }
 }

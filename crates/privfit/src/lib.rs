@@ -24,6 +24,7 @@ pub mod fit;
 pub mod forecast;
 pub mod ledger;
 pub mod loss;
+pub mod measure;
 pub mod method;
 pub mod model;
 pub mod request;
@@ -31,6 +32,8 @@ pub mod schema;
 pub mod solve;
 pub mod spend;
 mod strict_json;
+pub mod tune;
+pub mod tune_public;
 
 pub use artifact::Artifact;
 pub use certificate::Certificate;

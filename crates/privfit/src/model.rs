@@ -110,36 +110,41 @@ impl Model {
         }
         let mut scores = Vec::with_capacity(self.weights.len());
         self.scores(row, &mut scores);
-        let clip = self.loss_parameters.get(1).copied().unwrap_or(1.0);
-        match (self.task(), scores.len()) {
-            (Task::Number, _) if self.loss == "poisson" => Prediction::Number(2.0 * poisson::rate(scores[0]) - 1.0),
-            (Task::Number | Task::Location, _) => Prediction::Number(scores[0].max(-1.0).min(1.0)),
-            (Task::Classes(_), 1) => {
-                let class = usize::from(scores[0] > 0.0);
-                let probabilities = if self.loss == "logistic" {
-                    let p = logistic::probability(clip, scores[0]);
-                    vec![1.0 - p, p]
-                } else {
-                    Vec::new()
-                };
-                Prediction::Class(class, probabilities)
-            }
-            (Task::Classes(_), _) => {
-                let class = (0..scores.len()).fold(0, |best, c| if scores[c] > scores[best] { c } else { best });
-                let mut probabilities = vec![0.0; scores.len()];
-                match self.loss.as_str() {
-                    "softmax" => softmax::probabilities(&scores, &mut probabilities),
-                    "logistic" => {
-                        // One against the rest: each its own, brought to a sum of one.
-                        let own = probabilities.iter_mut().zip(&scores);
-                        own.for_each(|(p, s)| *p = logistic::probability(clip, *s));
-                        let sum: f64 = probabilities.iter().sum();
-                        probabilities.iter_mut().for_each(|p| *p /= sum);
-                    }
-                    _ => probabilities.clear(),
+        read_scores(self.task(), &self.loss, &self.loss_parameters, &scores)
+    }
+}
+
+/// What scores say, by the loss that they were made for.
+pub(crate) fn read_scores(task: Task, loss: &str, loss_parameters: &[f64], scores: &[f64]) -> Prediction {
+    let clip = loss_parameters.get(1).copied().unwrap_or(1.0);
+    match (task, scores.len()) {
+        (Task::Number, _) if loss == "poisson" => Prediction::Number(2.0 * poisson::rate(scores[0]) - 1.0),
+        (Task::Number | Task::Location, _) => Prediction::Number(scores[0].max(-1.0).min(1.0)),
+        (Task::Classes(_), 1) => {
+            let class = usize::from(scores[0] > 0.0);
+            let probabilities = if loss == "logistic" {
+                let p = logistic::probability(clip, scores[0]);
+                vec![1.0 - p, p]
+            } else {
+                Vec::new()
+            };
+            Prediction::Class(class, probabilities)
+        }
+        (Task::Classes(_), _) => {
+            let class = (0..scores.len()).fold(0, |best, c| if scores[c] > scores[best] { c } else { best });
+            let mut probabilities = vec![0.0; scores.len()];
+            match loss {
+                "softmax" => softmax::probabilities(scores, &mut probabilities),
+                "logistic" => {
+                    // One against the rest: each its own, brought to a sum of one.
+                    let own = probabilities.iter_mut().zip(scores);
+                    own.for_each(|(p, s)| *p = logistic::probability(clip, *s));
+                    let sum: f64 = probabilities.iter().sum();
+                    probabilities.iter_mut().for_each(|p| *p /= sum);
                 }
-                Prediction::Class(class, probabilities)
+                _ => probabilities.clear(),
             }
+            Prediction::Class(class, probabilities)
         }
     }
 }

@@ -7,7 +7,8 @@ use crate::data::load::Records;
 use crate::error::{Error, Result};
 use crate::fit::Prepared;
 use crate::ledger::{Ledger, Position, Request, Reserved, random_name};
-use privfit_kernel::privacy::Entropy;
+use crate::tune::Tuned;
+use privfit_kernel::privacy::{Dataset, Entropy};
 use std::path::Path;
 
 /// Who pays.
@@ -35,7 +36,7 @@ pub struct Spending {
 
 impl Payer {
     /// Spends. When this returns it is on the disk.
-    pub fn reserve(mut self, request: impl Fn(&str) -> Result<Request>) -> Result<Paid> {
+    pub fn reserve(mut self, request: &dyn Fn(&str) -> Result<Request>) -> Result<Paid> {
         let name = match self.request {
             Some(name) => name,
             None => random_name()?,
@@ -89,30 +90,89 @@ pub struct Released {
     pub before: bool,
 }
 
+/// A training job: what it asks of a ledger, and how records become a model.
+pub trait Work {
+    /// The request, under a name.
+    fn request(&self, name: &str) -> Result<Request>;
+    /// Opens the records. What can be said about them from outside is said here.
+    fn open(&self, source: &dyn Records, entropy: &Entropy) -> Result<Dataset>;
+    /// Trains.
+    fn train(&self, data: Dataset, entropy: &Entropy, threads: usize, tick: &dyn Fn()) -> Result<Artifact>;
+}
+
+impl Work for Prepared {
+    fn request(&self, name: &str) -> Result<Request> {
+        self.request(name)
+    }
+
+    fn open(&self, source: &dyn Records, entropy: &Entropy) -> Result<Dataset> {
+        self.open(source, entropy)
+    }
+
+    fn train(&self, data: Dataset, entropy: &Entropy, threads: usize, tick: &dyn Fn()) -> Result<Artifact> {
+        self.train(&data, entropy, threads, tick)
+    }
+}
+
+impl Work for Tuned {
+    fn request(&self, name: &str) -> Result<Request> {
+        self.request(name)
+    }
+
+    fn open(&self, source: &dyn Records, entropy: &Entropy) -> Result<Dataset> {
+        self.open(source, entropy)
+    }
+
+    fn train(&self, data: Dataset, entropy: &Entropy, threads: usize, tick: &dyn Fn()) -> Result<Artifact> {
+        self.train(data, entropy, threads, tick)
+    }
+}
+
 /// Reserves, opens the data, trains, commits and publishes.
-pub fn fit(prepared: &Prepared, order: Order<'_>) -> Result<Released> {
-    let paid = order.payer.map(|payer| payer.reserve(|name| prepared.request(name))).transpose()?;
-    let mut spending = match paid {
+pub fn fit(work: &dyn Work, order: Order<'_>) -> Result<Released> {
+    let Order { source, entropy, payer, declared, threads, out, tick } = order;
+    let mut made = None;
+    let (bytes, before) = release(payer, out, &|name| work.request(name), |position| {
+        // Whatever fails from here on, what was reserved stays spent, and whoever reads the message should know.
+        let data = work.open(source, entropy).map_err(|error| match error {
+            Error::Misuse(text) if position.is_some() => Error::Misuse(format!("{text} (what was reserved stays spent)")),
+            other => other,
+        })?;
+        let mut artifact = work.train(data, entropy, threads, tick)?.with_declared(declared);
+        if let Some(position) = position {
+            artifact = artifact.with_ledger(position.clone());
+        }
+        let bytes = artifact.to_json()?.into_bytes();
+        made = Some(artifact);
+        Ok(bytes)
+    })?;
+    let artifact = match made {
+        Some(artifact) => artifact,
+        None => Artifact::from_bytes(&bytes)?,
+    };
+    Ok(Released { artifact, bytes, before })
+}
+
+/// The order itself: reserves, makes what is to be released, commits its bytes, publishes them. Gives the bytes, and whether they were
+/// released before.
+pub fn release(
+    payer: Option<Payer>,
+    out: Option<&Path>,
+    request: &dyn Fn(&str) -> Result<Request>,
+    make: impl FnOnce(Option<&Position>) -> Result<Vec<u8>>,
+) -> Result<(Vec<u8>, bool)> {
+    let mut spending = match payer.map(|payer| payer.reserve(request)).transpose()? {
         None => None,
         Some(Paid::Now(spending)) => Some(spending),
         Some(Paid::Before(bytes)) => {
-            order.out.map_or(Ok(()), |out| publish(out, &bytes))?;
-            return Ok(Released { artifact: Artifact::from_bytes(&bytes)?, bytes, before: true });
+            out.map_or(Ok(()), |out| publish(out, &bytes))?;
+            return Ok((bytes, true));
         }
     };
-    // Whatever fails from here on, what was reserved stays spent, and whoever reads the message should know.
-    let data = prepared.open(order.source, order.entropy).map_err(|error| match error {
-        Error::Misuse(text) if spending.is_some() => Error::Misuse(format!("{text} (what was reserved stays spent)")),
-        other => other,
-    })?;
-    let mut artifact = prepared.train(&data, order.entropy, order.threads, order.tick)?.with_declared(order.declared);
-    if let Some(spending) = &spending {
-        artifact = artifact.with_ledger(spending.position.clone());
-    }
-    let bytes = artifact.to_json()?.into_bytes();
+    let bytes = make(spending.as_ref().map(|s| &s.position))?;
     if let Some(spending) = &mut spending {
         spending.commit(&bytes)?;
     }
-    order.out.map_or(Ok(()), |out| publish(out, &bytes))?;
-    Ok(Released { artifact, bytes, before: false })
+    out.map_or(Ok(()), |out| publish(out, &bytes))?;
+    Ok((bytes, false))
 }

@@ -65,6 +65,7 @@ impl Certificate {
         };
         let mut releases = Vec::new();
         words::releases(event, 1, None, &mut releases);
+        let selects = matches!(event, Event::Select { .. });
         let find = method::find(&training.method);
         let mut notions = vec![words::notion(Adjacency::ZeroOut), words::notion(Adjacency::ReplaceOne)];
         let add_remove = g.adjacency == Adjacency::AddRemove;
@@ -121,7 +122,10 @@ impl Certificate {
                 method: training.method.clone(),
                 loss: model.loss.clone(),
                 source: find.map_or("unknown", |m| m.source).into(),
-                theorem: method::theorem(&training.method, model.task()).unwrap_or("unknown").into(),
+                theorem: {
+                    let own = method::theorem(&training.method, model.task()).unwrap_or("unknown");
+                    if selects { format!("{own} {}", words::SELECTION) } else { own.into() }
+                },
                 plan: training.plan.clone(),
                 releases,
                 event: event.clone(),
@@ -141,9 +145,13 @@ impl Certificate {
                 },
                 given: training.settings.clone(),
                 other: "functions of public facts".into(),
-                trials: 0,
-                declaration: "none on private records is paid for here; settings chosen by looking at them are not covered"
-                    .into(),
+                trials: if let Event::Select { stopping, .. } = event { words::runs(*stopping) } else { 0 },
+                declaration: if selects {
+                    "paid for here: the best of a random number of candidates, trained on one part of the records and scored on the other"
+                } else {
+                    "none on private records is paid for here; settings chosen by looking at them are not covered"
+                }
+                .into(),
             },
             deployment: Deployment {
                 model: "central".into(),

@@ -22,6 +22,8 @@ fn collect<'a>(event: &'a Event, times: u64, parts: &mut Vec<(&'a Event, u64)>) 
             return collect(event, times.checked_mul(*n)?, parts);
         }
         Event::Compose(events) => return events.iter().try_for_each(|e| collect(e, times, parts)),
+        Event::Select { event, .. } if !modest(event, true) => return None,
+        Event::Either(_) if !modest(event, true) => return None,
         _ => {}
     }
     if let Some(part) = parts.iter_mut().find(|p| p.0 == event) {
@@ -32,6 +34,21 @@ fn collect<'a>(event: &'a Event, times: u64, parts: &mut Vec<(&'a Event, u64)>) 
     let cheap = |e: &Event| matches!(e, Event::Gaussian { .. } | Event::DiscreteGaussian { .. });
     let right = cheap(event) || parts.iter().filter(|p| !cheap(p.0)).count() <= MOST_PARTS;
     (right && parts.len() <= MOST_IN_ALL).then_some(())
+}
+
+/// Most candidates of a selection.
+pub(crate) const MOST_CANDIDATES: usize = 64;
+
+/// Whether the inside of a selection can be worked out in a bounded time: a flat list of ordinary events.
+fn modest(event: &Event, list: bool) -> bool {
+    match event {
+        Event::Either(events) if list => events.len() <= MOST_CANDIDATES && events.iter().all(|e| modest(e, false)),
+        other => {
+            let mut parts = Vec::new();
+            let flat = |e: &Event| !matches!(e, Event::Select { .. } | Event::Either(_));
+            collect(other, 1, &mut parts).is_some() && parts.iter().all(|p| flat(p.0))
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The sentences of a certificate. Most are the same for every model; those that are not follow from the event and the public facts.
 
 use super::{Enforced, Fact, Notion, Release, Risk};
-use privfit_kernel::account::{Adjacency, Event};
+use privfit_kernel::account::{Adjacency, Event, Stopping};
 use privfit_kernel::privacy::Numerics;
 
 /// What a notion of neighbours means.
@@ -119,7 +119,7 @@ fn sampled(event: &Event) -> bool {
         | Event::Repeat { event, .. }
         | Event::AtMost { event, .. }
         | Event::Select { event, .. } => sampled(event),
-        Event::Compose(events) => events.iter().any(sampled),
+        Event::Compose(events) | Event::Either(events) => events.iter().any(sampled),
         _ => false,
     }
 }
@@ -140,6 +140,7 @@ pub(super) fn composition(event: &Event) -> &'static str {
         Event::Repeat { .. } | Event::Compose(_) => "a fixed plan, composed numerically or in closed form",
         Event::AtMost { .. } => "at most so many releases, all of them paid for",
         Event::Budget { .. } => "a filter: releases up to a total, all of it paid for",
+        Event::Select { .. } => "the best of a random number of runs, all of them paid for; how many counted stays secret",
         Event::NotPrivate { .. } => "nothing to compose",
         _ => "one release",
     }
@@ -148,6 +149,27 @@ pub(super) fn composition(event: &Event) -> &'static str {
 fn power(x: u64) -> String {
     if x.is_power_of_two() { format!("2^{}", x.trailing_zeros()) } else { x.to_string() }
 }
+
+/// Law of the number of runs in a selection.
+pub(crate) fn law(stopping: Stopping) -> String {
+    match stopping {
+        Stopping::Uniform { most } => format!("every number from 1 to {most} alike"),
+        Stopping::Harmonic { most } => format!("k from 1 to {most} in proportion to 1/k"),
+        Stopping::NegativeBinomial { eta, gamma } => format!("truncated negative binomial, eta {eta}, gamma {gamma}"),
+        Stopping::Poisson { mean } => format!("Poisson with mean {mean}"),
+    }
+}
+
+/// Most runs that count in a selection, or the mean number where there is no most.
+pub(super) fn runs(stopping: Stopping) -> u64 {
+    match stopping {
+        Stopping::Uniform { most } | Stopping::Harmonic { most } => most,
+        other => privfit_kernel::account::expected_runs(other).ceil() as u64,
+    }
+}
+
+/// The theorem behind a selection.
+pub(super) const SELECTION: &str = "A selection releases the best of K runs, K random and secret. With the privacy profile d of one run,     f the generating function of K, s the chance to do better than the winner: s' <= e^t s + d(t), the winner's density is that of one run     times f'(1 - s), which moves by at most R, and delta(epsilon) <= E[K] R d(epsilon - ln R). A candidate is trained on one part of the     records and scored on the other, so that a run costs as much as the dearer of the two.";
 
 /// The leaves of an event in words, with how often each happens.
 pub(super) fn releases(event: &Event, times: u64, rate: Option<f64>, out: &mut Vec<Release>) {
@@ -203,8 +225,8 @@ pub(super) fn releases(event: &Event, times: u64, rate: Option<f64>, out: &mut V
             leaf(format!("a private choice with losses in a window of {epsilon}"), None, Some(*replace_factor), None)
         }
         Event::Budget { rho } => leaf(format!("releases chosen on the way, up to rho {rho} in all"), None, None, None),
-        Event::Select { event, .. } => {
-            leaf("the best of a random number of runs of what follows".into(), None, None, None);
+        Event::Select { stopping, event } => {
+            leaf(format!("the best of a random number of runs of what follows ({})", law(*stopping)), None, None, None);
             releases(event, times, rate, out);
         }
         Event::NotPrivate { why } => leaf(format!("without a guarantee: {why}"), None, None, None),
@@ -214,5 +236,10 @@ pub(super) fn releases(event: &Event, times: u64, rate: Option<f64>, out: &mut V
             releases(event, times.saturating_mul(*n), rate, out);
         }
         Event::Compose(events) => events.iter().for_each(|e| releases(e, times, rate, out)),
+        Event::Either(events) => {
+            let each = "one of the following for each record: they meet disjoint records, or a coin picks one";
+            leaf(each.into(), None, None, None);
+            events.iter().for_each(|e| releases(e, times, rate, out));
+        }
     }
 }

@@ -1,0 +1,347 @@
+//! Private metrics: how well a released model does on labelled records that are private themselves.
+//!
+//! *Claim.* Released is one vector of sums over all units, with discrete Gaussian noise (Laplace noise where delta is 0). A unit adds the
+//! average of its rows' measures; each measure is in [0, 1], at most `Kind::most` of them are not 0, so that a unit's vector has an L2 norm
+//! of at most the root of that number (and an L1 norm of at most the number itself). The kernel clips each vector at that on the integers and
+//! charges twice the reach for replace-one. Accuracy, errors and the area under the curve are made from the noisy sums alone, and what they are
+//! divided by is one of them: no count of the records enters.
+
+use crate::artifact::{Artifact, epsilon};
+use crate::data::encode::UNKNOWN;
+use crate::data::load::{Records, load};
+use crate::error::{Error, Result};
+use crate::fit::Job;
+use crate::ledger::record::Scope;
+use crate::ledger::{Request, digest};
+use crate::loss::{self, Task};
+use crate::model::{Model, Prediction, read_scores};
+use crate::schema::{Schema, TargetValues};
+use privfit_kernel::account::{Adjacency, Event, Target, calibrate};
+use privfit_kernel::engine::Threads;
+use privfit_kernel::privacy::{Additive, Batch, Contribution, Draw, Entropy, Gaussian, Laplace, Mechanism, Run, Sink, Unit};
+use serde::{Deserialize, Serialize};
+
+/// Bins of scores for the area under the curve.
+const BINS: usize = 32;
+
+/// Losses of a prediction are cut at this many nats.
+const LONGEST_LOSS: f64 = 8.0;
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Kind {
+    /// One number for a contest: right or wrong, or one minus the squared error over its largest value.
+    Score,
+    /// Known label, right, log loss, and a bin of the score by class.
+    Classes,
+    /// Known label, squared and absolute error, the target and its square.
+    Number,
+}
+
+impl Kind {
+    fn dimension(self) -> usize {
+        match self {
+            Kind::Score => 1,
+            Kind::Classes => 3 + 2 * BINS,
+            Kind::Number => 5,
+        }
+    }
+
+    /// Most measures of a row that are not 0.
+    fn most(self) -> f64 {
+        match self {
+            Kind::Score => 1.0,
+            Kind::Classes => 4.0,
+            Kind::Number => 5.0,
+        }
+    }
+
+    /// Bound on a unit's vector in L2, a hair above what rounding can do.
+    fn length(self) -> f64 {
+        self.most().sqrt() * (1.0 + 1e-9)
+    }
+}
+
+/// What one unit adds, for a model.
+pub(crate) fn contribution(kind: Kind, model: &Model) -> Result<Contribution> {
+    if model.map.is_some() || model.task() == Task::Location {
+        return Err(Error::misuse("this model changes rows before they meet its weights, or has no target: use another method"));
+    }
+    let number = loss::ALL.iter().position(|l| l.name == model.loss).unwrap_or(0);
+    let features = model.weights.first().map_or(0, Vec::len);
+    let head = [kind as u8 as f64, number as f64, model.classes as f64, features as f64, model.loss_parameters.len() as f64];
+    let parameters = head.into_iter().chain(model.loss_parameters.iter().copied()).chain(model.weights.iter().flatten().copied());
+    Ok(Contribution { name: "measures of a model", dimension: kind.dimension(), parameters: parameters.collect(), add })
+}
+
+fn add(parameters: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>) {
+    let [kind, number, classes, features, count, rest @ ..] = parameters else { return };
+    let (numbers, weights) = rest.split_at(*count as usize);
+    let task = if *classes == 0.0 { Task::Number } else { Task::Classes(*classes as usize) };
+    let loss = loss::ALL.get(*number as usize).map_or("", |l| l.name);
+    let share = 1.0 / unit.rows().max(1) as f64;
+    let mut scores = Vec::new();
+    for row in 0..unit.rows() {
+        let label = unit.label(row);
+        if label == UNKNOWN {
+            continue;
+        }
+        scores.clear();
+        scores.extend(weights.chunks(*features as usize).map(|w| unit.dot(row, w)));
+        let mut put = |i: usize, value: f64| sink.add(i, share * value.max(0.0).min(1.0));
+        match (read_scores(task, loss, numbers, &scores), *kind as u8) {
+            (Prediction::Class(class, _), 0) => put(0, f64::from(u8::from(class == label as usize))),
+            (Prediction::Class(class, probabilities), _) => {
+                put(0, 1.0);
+                put(1, f64::from(u8::from(class == label as usize)));
+                if let Some(p) = probabilities.get(label as usize) {
+                    put(2, -p.max(1e-300).ln() / LONGEST_LOSS);
+                }
+                if scores.len() == 1 {
+                    let along = 1.0 / (1.0 + (-scores[0]).exp());
+                    let bin = ((along * BINS as f64) as usize).min(BINS - 1);
+                    put(3 + bin + if label == 1.0 { BINS } else { 0 }, 1.0);
+                }
+            }
+            (Prediction::Number(x), kind) => {
+                let (y, error) = (f64::from(label), 0.5 * (x - f64::from(label)));
+                if kind == 0 {
+                    put(0, 1.0 - error * error);
+                } else {
+                    put(0, 1.0);
+                    put(1, error * error);
+                    put(2, error.abs());
+                    put(3, 0.5 * (y + 1.0));
+                    put(4, y * y);
+                }
+            }
+            (Prediction::Distance(_), _) => {}
+        }
+    }
+}
+
+/// Noise on sums of measures.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SumNoise {
+    Gaussian(Gaussian),
+    Laplace(Laplace),
+}
+
+impl SumNoise {
+    /// The least noise that meets the target.
+    pub(crate) fn meeting(kind: Kind, target: Target, adjacency: Adjacency, rows: u64) -> Result<SumNoise> {
+        let of = |nm: f64| -> Result<SumNoise> {
+            Ok(match target.delta == 0.0 {
+                false => SumNoise::Gaussian(Gaussian::new(kind.length(), nm, rows)?),
+                true => SumNoise::Laplace(Laplace::new(kind.most() * (1.0 + 1e-9), nm, rows)?),
+            })
+        };
+        let failed = Event::NotPrivate { why: "no such noise".into() };
+        let event = |nm: f64| of(nm).map_or(failed.clone(), |n| n.event(kind));
+        of(calibrate(target, event, adjacency)?.upper)
+    }
+
+    pub(crate) fn event(&self, kind: Kind) -> Event {
+        match self {
+            SumNoise::Gaussian(g) => g.event(kind.dimension()),
+            SumNoise::Laplace(l) => l.event(kind.dimension()),
+        }
+    }
+
+    /// Standard deviation of one sum.
+    pub(crate) fn deviation(&self, kind: Kind) -> f64 {
+        match self {
+            SumNoise::Gaussian(g) => g.standard_deviation(),
+            SumNoise::Laplace(l) => l.noise_multiplier() * kind.most() * std::f64::consts::SQRT_2,
+        }
+    }
+
+    /// Releases the sums over everyone.
+    pub(crate) fn release(&self, run: &mut Run<'_>, contribution: &Contribution) -> Result<Vec<f64>> {
+        let everyone = run.everyone()?;
+        Ok(match self {
+            SumNoise::Gaussian(g) => noisy(run, &everyone, g, contribution)?,
+            SumNoise::Laplace(l) => noisy(run, &everyone, l, contribution)?,
+        })
+    }
+}
+
+fn noisy<M: Mechanism<Norm: Additive>>(
+    run: &mut Run<'_>,
+    on: &Batch<'_>,
+    mechanism: &M,
+    contribution: &Contribution,
+) -> privfit_kernel::Result<Vec<f64>> {
+    run.at(mechanism, |run, scale| {
+        let noise = run.draw(&scale, contribution.dimension)?;
+        let value = on.sum(&noise, contribution)?;
+        run.release(noise, &value)
+    })
+}
+
+/// A measurement, complete before data are opened.
+pub struct Measurement {
+    model: Model,
+    schema: Schema,
+    kind: Kind,
+    noise: SumNoise,
+    event: Event,
+    adjacency: Adjacency,
+    target: Target,
+    rows: u64,
+    rows_known: bool,
+}
+
+/// A metric and the standard deviation of the noise in it, where that is simple.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Metric {
+    /// Its name, as `evaluate` has it.
+    pub name: String,
+    /// Its value.
+    pub value: f64,
+    /// Standard deviation of the noise.
+    pub noise: Option<f64>,
+}
+
+/// Private metrics with what they cost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// The metrics.
+    pub metrics: Vec<Metric>,
+    /// Whether anything is guaranteed.
+    pub private: bool,
+    /// Epsilon under zero-out.
+    pub zero_out: Option<f64>,
+    /// Epsilon under replace-one.
+    pub replace_one: Option<f64>,
+    /// Delta of both.
+    pub delta: f64,
+    /// What was released.
+    pub event: Event,
+}
+
+/// Plans: a pure function of public facts and of the released model. The job says whose records these are and what may be spent.
+pub fn prepare(artifact: &Artifact, job: &Job, rows: u64) -> Result<Measurement> {
+    let Some(delta) = job.delta else {
+        return Err(Error::misuse("delta is missing: add --delta (1/rows^2 is a common choice, 0 for pure privacy)"));
+    };
+    if !(0.0..1.0).contains(&delta) || !(job.epsilon > 0.0 && job.epsilon.is_finite()) {
+        return Err(Error::misuse("give a positive --epsilon, and a --delta from 0 to below 1"));
+    }
+    if delta >= 1.0 / rows.max(1) as f64 && !job.allow_large_delta {
+        return Err(Error::misuse(format!(
+            "delta is {delta} and there are {rows} rows: give a smaller one (say {:.1e})",
+            1.0 / (rows.max(2) as f64).powi(2)
+        )));
+    }
+    let target = Target { epsilon: job.epsilon, delta };
+    let kind = if artifact.model.classes == 0 { Kind::Number } else { Kind::Classes };
+    contribution(kind, &artifact.model)?;
+    let noise = SumNoise::meeting(kind, target, job.adjacency, rows)?;
+    let rows_known = job.adjacency != Adjacency::AddRemove && job.schema.unit == crate::schema::UnitOfPrivacy::Row;
+    let event = noise.event(kind);
+    Ok(Measurement {
+        model: artifact.model.clone(),
+        schema: job.schema.clone(),
+        kind,
+        noise,
+        event,
+        adjacency: job.adjacency,
+        target,
+        rows,
+        rows_known,
+    })
+}
+
+impl Measurement {
+    /// What it will cost.
+    pub fn event(&self) -> &Event {
+        &self.event
+    }
+
+    /// Expected standard deviation of the noise in a share such as the accuracy.
+    pub fn noise(&self) -> f64 {
+        self.noise.deviation(self.kind) / self.rows.max(1) as f64
+    }
+
+    /// What it asks of a ledger, under a name.
+    pub fn request(&self, name: &str) -> Result<Request> {
+        let said = serde_json::json!({
+            "schema": self.schema, "model": self.model, "rows": self.rows, "epsilon": self.target.epsilon, "delta": self.target.delta,
+            "event": self.event,
+        });
+        Ok(Request {
+            name: name.into(),
+            job: "evaluate".into(),
+            digest: digest(&[b"evaluate", env!("CARGO_PKG_VERSION").as_bytes(), name.as_bytes(), said.to_string().as_bytes()]),
+            scope: Scope::of(&self.schema, self.adjacency)?,
+            event: self.event.clone(),
+        })
+    }
+
+    /// Reads the records and measures.
+    pub fn run(&self, source: &dyn Records, entropy: &Entropy, threads: usize) -> Result<Measured> {
+        let data = load(source, &self.schema, entropy, self.rows_known.then_some(self.rows))?;
+        let engine = Threads::new(threads);
+        let mut run = Run::begin(&data, &engine, entropy, &self.event)?;
+        let sums = self.noise.release(&mut run, &contribution(self.kind, &self.model)?)?;
+        let released = run.close(sums)?;
+        let (private, delta) = (!entropy.is_simulated(), self.target.delta);
+        let view = |a| epsilon(&self.event, a, delta).filter(|_| private);
+        Ok(Measured {
+            private,
+            zero_out: view(Adjacency::ZeroOut),
+            replace_one: view(Adjacency::ReplaceOne),
+            delta,
+            event: released.event().clone(),
+            metrics: self.metrics(released.value()),
+        })
+    }
+
+    /// Metrics from the noisy sums, and from nothing else.
+    fn metrics(&self, sums: &[f64]) -> Vec<Metric> {
+        let sd = self.noise.deviation(self.kind);
+        let known = sums[0].max(1.0);
+        let share = |i: usize| (sums[i] / known).max(0.0).min(1.0);
+        let mut out = vec![Metric { name: "rows".into(), value: sums[0].round().max(0.0), noise: Some(sd) }];
+        let mut put = |name: &str, value: f64, noise: Option<f64>| out.push(Metric { name: name.into(), value, noise });
+        match self.kind {
+            Kind::Score => {}
+            Kind::Classes => {
+                put("accuracy", share(1), Some(sd / known));
+                if ["logistic", "softmax"].contains(&self.model.loss.as_str()) {
+                    put("log_loss", LONGEST_LOSS * share(2), Some(LONGEST_LOSS * sd / known));
+                }
+                if self.model.weights.len() == 1 {
+                    put("auc", area(&sums[3..3 + BINS], &sums[3 + BINS..]), None);
+                }
+            }
+            Kind::Number => {
+                let (low, high) = match self.schema.target.values {
+                    TargetValues::Bounds(low, high) => (low, high),
+                    _ => (-1.0, 1.0),
+                };
+                put("rmse", (high - low) * share(1).sqrt(), None);
+                put("mae", (high - low) * share(2), Some((high - low) * sd / known));
+                let mean = 2.0 * share(3) - 1.0;
+                let spread = share(4) - mean * mean;
+                if spread > 0.0 {
+                    put("r2", 1.0 - 4.0 * share(1) / spread, None);
+                }
+            }
+        }
+        out
+    }
+}
+
+/// Area under the curve from counts by bin, of the one class and of the other; noise below 0 counts as 0.
+fn area(zeros: &[f64], ones: &[f64]) -> f64 {
+    let (mut below, mut area) = (0.0, 0.0);
+    for (z, o) in zeros.iter().zip(ones) {
+        let (z, o) = (z.max(0.0), o.max(0.0));
+        area += o * (below + 0.5 * z);
+        below += z;
+    }
+    let all: f64 = ones.iter().map(|o| o.max(0.0)).sum();
+    if below * all > 0.0 { area / (below * all) } else { 0.5 }
+}

@@ -1,0 +1,349 @@
+//! Private tuning: several candidates, a random number of runs, the best one leaves.
+//!
+//! *Claim.* Each run draws a candidate by a coin, trains it on one part of the records and counts, with noise, how often it is right on the
+//! other. Released are the winner's weights, its number and its noisy score. A record is in one part: it costs the training, or the score.
+//! Candidates are planned for the same base guarantee, and that is found so that the selection as a whole meets what was asked for
+//! (`account/selection.rs` has the theorem). How many runs counted is secret, and as many are made in any case.
+
+use crate::artifact::Artifact;
+use crate::data::load::Records;
+use crate::error::{Error, Result};
+use crate::fit::{self, Job, Outcome, Prepared};
+use crate::ledger::{Request, digest};
+use crate::loss::Task;
+use crate::measure::{Kind, SumNoise, contribution};
+use crate::method::show;
+use crate::model::Model;
+use privfit_kernel::account::{self, Adjacency, Event, Stopping, Target, calibrate, expected_runs};
+use privfit_kernel::engine::Threads;
+use privfit_kernel::privacy::{BestOf, Dataset, Entropy, HeldOut, Rate};
+use std::collections::BTreeMap;
+
+/// One way to train.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Candidate {
+    /// Method, if it is not that of the job.
+    pub method: Option<String>,
+    /// Settings; they win over those of the job.
+    pub settings: BTreeMap<String, f64>,
+}
+
+impl Candidate {
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut parts: Vec<String> = self.method.iter().cloned().collect();
+        parts.extend(self.settings.iter().map(|(k, v)| format!("{k} {}", show(*v))));
+        if parts.is_empty() { "as the job says".into() } else { parts.join(", ") }
+    }
+}
+
+/// What is tried, and how often.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tuning {
+    /// What is tried.
+    pub candidates: Vec<Candidate>,
+    /// Law of the number of runs: uniform (default), harmonic, geometric, logarithmic, poisson.
+    pub law: Option<String>,
+    /// Most runs (uniform, harmonic), or their mean (geometric, logarithmic, poisson).
+    pub runs: Option<u64>,
+    /// Part of the records that is held out for scores; a tenth by default.
+    pub held_out: Option<f64>,
+}
+
+const KEYS: &str = "runs, law, held_out, a table [tune.grid] of lists, and a list [[tune.candidate]]";
+
+impl Tuning {
+    /// Reads the table `[tune]` of a job.
+    pub fn parse(table: &toml::Table) -> Result<Tuning> {
+        let wrong = |key: &str, fix: &str| Error::misuse(format!("[tune] {key}: {fix}"));
+        let number = |v: &toml::Value| v.as_float().or(v.as_integer().map(|i| i as f64)).filter(|x| x.is_finite());
+        let mut tuning = Tuning::default();
+        for (key, value) in table {
+            match key.as_str() {
+                "law" => tuning.law = Some(value.as_str().ok_or_else(|| wrong(key, "give text in quotes"))?.into()),
+                "runs" => {
+                    let runs = value.as_integer().filter(|r| *r > 0).ok_or_else(|| wrong(key, "give a whole number"))?;
+                    tuning.runs = Some(runs as u64);
+                }
+                "held_out" => tuning.held_out = Some(number(value).ok_or_else(|| wrong(key, "give a number"))?),
+                "grid" => {
+                    let grid = value.as_table().ok_or_else(|| wrong(key, "give a table of lists"))?;
+                    tuning.candidates.extend(combinations(grid)?);
+                }
+                "candidate" => {
+                    let list = value.as_array().ok_or_else(|| wrong(key, "write [[tune.candidate]]"))?;
+                    for one in list {
+                        let one = one.as_table().ok_or_else(|| wrong(key, "write [[tune.candidate]]"))?;
+                        let mut candidate = Candidate::default();
+                        for (name, value) in one {
+                            candidate.set(name, value)?;
+                        }
+                        tuning.candidates.push(candidate);
+                    }
+                }
+                _ => return Err(wrong(key, &format!("unknown key: known are {KEYS}"))),
+            }
+        }
+        if tuning.candidates.is_empty() {
+            return Err(Error::misuse("[tune] has no candidates: add a table [tune.grid], like  ridge = [1, 10, 100]"));
+        }
+        Ok(tuning)
+    }
+
+    /// The law of the number of runs.
+    fn stopping(&self) -> Result<Stopping> {
+        let count = self.candidates.len() as u64;
+        let most = |usual: u64| self.runs.unwrap_or(usual).max(1);
+        // Mean number of runs of the laws without a most.
+        let mean = self.runs.unwrap_or(count).max(2) as f64;
+        let exact = |gamma: f64| Rate::new(gamma).map(Rate::value);
+        Ok(match self.law.as_deref().unwrap_or("uniform") {
+            "uniform" => Stopping::Uniform { most: most(3 * count) },
+            "harmonic" => Stopping::Harmonic { most: most(6 * count) },
+            "geometric" => Stopping::NegativeBinomial { eta: 1.0, gamma: exact(1.0 / mean)? },
+            "logarithmic" => {
+                let runs = |gamma: f64| expected_runs(Stopping::NegativeBinomial { eta: 0.0, gamma });
+                let (mut low, mut high) = (1e-6, 0.9);
+                for _ in 0..60 {
+                    let middle = f64::sqrt(low * high);
+                    if runs(middle) > mean { low = middle } else { high = middle }
+                }
+                Stopping::NegativeBinomial { eta: 0.0, gamma: exact(high)? }
+            }
+            "poisson" => Stopping::Poisson { mean },
+            other => {
+                return Err(Error::misuse(format!(
+                    "[tune] law is {other:?}: give uniform, harmonic, geometric, logarithmic or poisson"
+                )));
+            }
+        })
+    }
+}
+
+impl Candidate {
+    fn set(&mut self, name: &str, value: &toml::Value) -> Result<()> {
+        if name == "method" {
+            let text = value.as_str().ok_or_else(|| Error::misuse("[tune] method: give names in quotes"))?;
+            self.method = Some(text.into());
+            return Ok(());
+        }
+        let number = value.as_float().or(value.as_integer().map(|i| i as f64)).filter(|x| x.is_finite());
+        let number = number.ok_or_else(|| Error::misuse(format!("[tune] {name}: give numbers")))?;
+        self.settings.insert(name.replace('-', "_"), number);
+        Ok(())
+    }
+}
+
+/// Every combination of a grid.
+fn combinations(grid: &toml::Table) -> Result<Vec<Candidate>> {
+    let mut out = vec![Candidate::default()];
+    for (name, values) in grid {
+        let values = values.as_array().filter(|v| !v.is_empty());
+        let values = values.ok_or_else(|| Error::misuse(format!("[tune.grid] {name}: give a list, like [1, 10, 100]")))?;
+        let mut next = Vec::new();
+        for candidate in &out {
+            for value in values {
+                let mut candidate = candidate.clone();
+                candidate.set(name, value)?;
+                next.push(candidate);
+            }
+        }
+        out = next;
+        if out.len() > crate::certificate::MOST_CANDIDATES {
+            break;
+        }
+    }
+    Ok(out)
+}
+
+/// A tuning job with its plan, before data are opened.
+pub struct Tuned {
+    candidates: Vec<Prepared>,
+    texts: Vec<String>,
+    best: BestOf,
+    event: Event,
+    noise: SumNoise,
+    base: f64,
+    held_out: HeldOut,
+    trial_rows: u64,
+    job: Job,
+    rows: u64,
+    rows_known: bool,
+}
+
+/// Plans all candidates for a base guarantee that the selection as a whole allows.
+pub fn prepare(job: &Job, tuning: &Tuning, rows: u64, counted: bool) -> Result<Tuned> {
+    let count = tuning.candidates.len();
+    if count == 0 || count > crate::certificate::MOST_CANDIDATES {
+        let most = crate::certificate::MOST_CANDIDATES;
+        return Err(Error::misuse(format!("there are {count} candidates: give between 1 and {most}")));
+    }
+    if job.schema.task() == Task::Location || job.compare {
+        return Err(Error::misuse("tuning is for models with a target that are private: add [target], and leave out --compare"));
+    }
+    let stopping = tuning.stopping()?;
+    let part = tuning.held_out.unwrap_or(0.1);
+    if !(0.01..=0.5).contains(&part) {
+        return Err(Error::misuse(format!("[tune] held_out is {part}: give a number from 0.01 to 0.5")));
+    }
+    // The job by itself: whatever is wrong with it is said before anything else.
+    let whole = fit::prepare(job, rows, counted)?;
+    let target = whole.problem.target;
+    if target.delta == 0.0 {
+        return Err(Error::misuse("tuning needs a delta above 0: give --delta (1/rows^2 is a common choice)"));
+    }
+    let trial_rows = ((rows as f64 * part).round() as u64).max(1);
+    if trial_rows >= rows {
+        return Err(Error::misuse(format!("there are {rows} rows: tuning needs more")));
+    }
+    let rows_known = whole.problem.rows_known;
+    let held_out = if rows_known { HeldOut::Units(trial_rows as usize) } else { HeldOut::Each(Rate::new(part)?) };
+    let with = |candidate: &Candidate, epsilon: f64| -> Result<Prepared> {
+        let mut job = job.clone();
+        job.epsilon = epsilon;
+        // Rows are counted already, and fewer of them are trained on.
+        (job.rows, job.schema.rows) = (None, None);
+        job.method = candidate.method.clone().unwrap_or_else(|| job.method.clone());
+        job.settings.0.extend(candidate.settings.clone());
+        let prepared = fit::prepare(&job, rows - trial_rows, counted)
+            .map_err(|e| Error::misuse(format!("candidate {}: {e}", candidate.text())))?;
+        match prepared.method.published || prepared.method.name == "weighted-columns" {
+            true => Err(Error::misuse(format!("candidate {}: this method can't be tuned, use another", candidate.text()))),
+            false => Ok(prepared),
+        }
+    };
+    let mut base = first_guess(stopping, target, job.adjacency)?;
+    for _ in 0..40 {
+        let candidates = tuning.candidates.iter().map(|c| with(c, base)).collect::<Result<Vec<_>>>()?;
+        let noise = SumNoise::meeting(Kind::Score, Target { epsilon: base, ..target }, job.adjacency, trial_rows)?;
+        let events = candidates.iter().map(|c| c.plan.event().clone()).collect();
+        let best = BestOf::new(stopping, events, noise.event(Kind::Score))?;
+        let event = best.event();
+        let total = account::epsilon(&event, job.adjacency, target.delta)?.bound.upper;
+        if total <= target.epsilon {
+            let texts = tuning.candidates.iter().map(Candidate::text).collect();
+            let job = job.clone();
+            return Ok(Tuned { candidates, texts, best, event, noise, base, held_out, trial_rows, job, rows, rows_known });
+        }
+        // Nearly proportional; a hair less, so that it ends.
+        base *= (target.epsilon / total).min(1.0) * 0.998;
+    }
+    Err(Error::misuse("no base guarantee leaves the selection within epsilon: give a larger epsilon, or fewer runs"))
+}
+
+/// What one run could have if it were Gaussian.
+fn first_guess(stopping: Stopping, target: Target, adjacency: Adjacency) -> Result<f64> {
+    let selection = |noise: f64| Event::Select { stopping, event: Box::new(Event::gaussian(noise)) };
+    let noise = calibrate(target, selection, adjacency)?.upper;
+    Ok(account::epsilon(&Event::gaussian(noise), adjacency, target.delta)?.bound.upper)
+}
+
+impl Tuned {
+    /// What the whole will cost.
+    pub fn event(&self) -> &Event {
+        &self.event
+    }
+
+    /// Each candidate in words, with its plan.
+    pub fn candidates(&self) -> impl Iterator<Item = (&str, &Prepared)> {
+        self.texts.iter().map(String::as_str).zip(&self.candidates)
+    }
+
+    /// Runs that are made.
+    pub fn runs(&self) -> u64 {
+        self.best.runs()
+    }
+
+    /// The plan for people.
+    pub fn describe(&self) -> Vec<(&'static str, String)> {
+        let Event::Select { stopping, .. } = &self.event else { return Vec::new() };
+        vec![
+            ("candidates", self.candidates.len().to_string()),
+            ("runs that count", format!("{}; {} on average", crate::certificate::law(*stopping), show(expected_runs(*stopping)))),
+            ("runs that are made", self.runs().to_string()),
+            ("epsilon of one run", show(self.base)),
+            ("held out for scores", format!("{} records", self.trial_rows)),
+            ("noise on a score", format!("{} records", show(self.noise.deviation(Kind::Score)))),
+        ]
+    }
+
+    /// What this job asks of a ledger, under a name.
+    pub fn request(&self, name: &str) -> Result<Request> {
+        let first = self.candidates[0].request(name)?;
+        let said = serde_json::json!({
+            "schema": self.job.schema, "rows": self.rows, "epsilon": self.job.epsilon, "delta": self.job.delta, "loss": self.job.loss,
+            "constraint": format!("{:?}", self.job.constraint), "candidates": self.texts, "settings": self.job.settings.0,
+            "method": self.job.method, "held_out": format!("{:?}", self.held_out), "event": self.event,
+        });
+        let version = env!("CARGO_PKG_VERSION");
+        Ok(Request {
+            job: "tune".into(),
+            digest: digest(&[b"tune", version.as_bytes(), name.as_bytes(), said.to_string().as_bytes()]),
+            event: self.event.clone(),
+            ..first
+        })
+    }
+
+    /// Reads the records.
+    pub fn open(&self, source: &dyn Records, entropy: &Entropy) -> Result<Dataset> {
+        fit::open(source, &self.job.schema, entropy, self.rows_known.then_some(self.rows))
+    }
+
+    /// Trains, and lets the best leave. Ticks once for each run.
+    pub fn train(&self, data: Dataset, entropy: &Entropy, threads: usize, tick: &dyn Fn()) -> Result<Artifact> {
+        let engine = Threads::new(threads);
+        let split = data.split(entropy, self.held_out)?;
+        let whole = |weights: &[f64], candidate: &Prepared| -> Result<Model> { candidate.model(weights.to_vec(), None) };
+        let released = self.best.run(
+            &split,
+            &engine,
+            entropy,
+            |candidate, run| {
+                let prepared = &self.candidates[candidate];
+                let weights = inside(prepared.plan.run(run, &|| {}))?;
+                Ok((candidate, weights))
+            },
+            |(candidate, weights), run| {
+                let measures = inside(whole(weights, &self.candidates[*candidate]).and_then(|m| contribution(Kind::Score, &m)))?;
+                let sum = inside(self.noise.release(run, &measures))?[0];
+                tick();
+                Ok(sum / self.trial_rows as f64)
+            },
+        )?;
+        let (event, numerics) = (released.event().clone(), released.numerics());
+        let simulated = entropy.is_simulated();
+        // No run at all has a chance with the Poisson law; then weights of 0 are what leaves.
+        let (number, weights, score) = match released.into_value() {
+            Some(winner) => (winner.candidate, winner.value.1, Some(winner.score)),
+            None => (0, vec![0.0; self.candidates[0].problem.features * self.candidates[0].problem.scores()], None),
+        };
+        let prepared = &self.candidates[number];
+        prepared.artifact(Outcome { weights, map: None, event, numerics, simulated }, |schema, training, guarantee| {
+            schema.rows = self.job.schema.rows;
+            training
+                .plan
+                .push(("chosen".into(), format!("candidate {} of {}: {}", number + 1, self.texts.len(), self.texts[number])));
+            training.plan.extend(self.describe().into_iter().map(|(k, v)| (k.to_string(), v)));
+            if let Some(score) = score {
+                let sd = self.noise.deviation(Kind::Score) / self.trial_rows as f64;
+                let name = if self.job.schema.task() == Task::Number { "score (1 is best)" } else { "accuracy" };
+                training.plan.push((format!("{name} on held-out records, with noise"), format!("{score:.4} (+- {sd:.4})")));
+            }
+            training.reason = None;
+            training.rows = self.rows;
+            training.settings = self.candidates[number].job().settings.0.iter().map(|(k, v)| (k.clone(), *v)).collect();
+            for line in &mut training.public {
+                if line.starts_with("number of") {
+                    *line = line.replacen(&(self.rows - self.trial_rows).to_string(), &self.rows.to_string(), 1);
+                }
+            }
+            training.public.push(format!("settings: {} candidates, and how often they are tried", self.texts.len()));
+            guarantee.asked_epsilon = self.job.epsilon;
+        })
+    }
+}
+
+/// Errors of the library on their way through the kernel. None of them depends on records.
+fn inside<T>(result: Result<T>) -> privfit_kernel::Result<T> {
+    result.map_err(|_| privfit_kernel::Error::Mismatch { what: "a candidate does not run as it was planned: leave it out" })
+}

@@ -1,6 +1,7 @@
 //! `privfit fit`: train a model from a file.
 
 use crate::certificate::selected_line;
+use crate::progress::Reading;
 use crate::spend::{Paid, Purse};
 use crate::{Failure, Format, print_line, quiet};
 use clap::Args;
@@ -13,6 +14,7 @@ use privfit::fit::{Job, Prepared, prepare, public_rows};
 use privfit::loss::Task;
 use privfit::method::Settings;
 use privfit::privacy::Entropy;
+use privfit::schema::toml_problem;
 use privfit::{Artifact, Error, Schema};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -155,9 +157,11 @@ impl Fit {
             Some(seed) => Entropy::simulated(seed),
         };
         quiet();
-        let (rows, counted) = public_rows(&job, Some(&source))?;
-        let prepared = prepare(&job, rows, counted)?;
         let talk = self.format == Format::Text;
+        let counting = Reading::new("counting", &source.files, talk);
+        let (rows, counted) = public_rows(&job, Some(&source))?;
+        drop(counting);
+        let prepared = prepare(&job, rows, counted)?;
         if talk {
             self.say_plan(&prepared);
         }
@@ -172,10 +176,12 @@ impl Fit {
             }
         };
         // Whatever fails from here on, what was reserved stays spent, and whoever reads the message should know.
+        let reading = Reading::new("reading", &source.files, talk);
         let data = prepared.open(&source, &entropy).map_err(|error| match error {
             Error::Misuse(text) if spending.is_some() => Error::Misuse(format!("{text} (what was reserved stays spent)")),
             other => other,
         })?;
+        drop(reading);
         let bar = crate::progress::Bar::new(prepared.plan.ticks(), talk, "training");
         let mut artifact = prepared.train(&data, &entropy, self.threads(), &|| bar.tick())?.with_declared(declared);
         bar.finish();
@@ -198,7 +204,7 @@ impl Fit {
     fn read_job(&mut self, path: &Path) -> Result<(), Failure> {
         let text = read_text(path, "job")?;
         let table: toml::Table = toml::from_str(&text)
-            .map_err(|e| Failure::misuse(format!("{} is not valid TOML: {}", path.display(), e.to_string().trim())))?;
+            .map_err(|e| Failure::misuse(format!("{} is not valid TOML: {}", path.display(), toml_problem(&text, &e))))?;
         let base = path.parent().unwrap_or(Path::new(""));
         let wrong = |key: &str, fix: &str| Failure::misuse(format!("job {}: {key}: {fix}", path.display()));
         for (key, value) in table {
@@ -257,7 +263,10 @@ impl Fit {
                 }
                 "data" | "labels" | "auxiliary" | "schema" | "out" | "rows" | "threads" | "epsilon" | "delta" | "adjacency"
                 | "loss" | "method" | "constraint" | "ledger" | "ledger_key" | "request" | "date" => {}
-                _ => return Err(wrong(&key, &format!("unknown key: known are {KEYS}"))),
+                _ => {
+                    let hint = privfit::nearest::hint(&key, KEYS.split(", "));
+                    return Err(wrong(&key, &format!("unknown key: {hint}known are {KEYS}")));
+                }
             }
         }
         Ok(())

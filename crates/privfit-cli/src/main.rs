@@ -9,14 +9,21 @@ mod bench_ledger;
 mod bench_sparse;
 mod certificate;
 mod chart;
+mod compare;
+mod explain;
+mod export;
 mod fit;
+mod layout;
 mod ledger;
+mod manual;
 mod methods;
 mod plot;
 mod predict;
 mod progress;
 mod schema;
 mod spend;
+mod start;
+mod style;
 mod tables;
 
 use clap::{Parser, Subcommand};
@@ -50,6 +57,8 @@ enum Verb {
     Fit(Box<fit::Fit>),
     /// Apply a released model to new rows; costs nothing
     Predict(predict::Predict),
+    /// A released model for other programs: ONNX, weights, coefficients
+    Export(export::Export),
     /// Metrics of a released model on rows that count as public
     Evaluate(predict::Evaluate),
     /// What a model file claims, and what was released
@@ -64,6 +73,12 @@ enum Verb {
     Schema(schema::SchemaVerb),
     /// Epsilon, delta, noise or Renyi divergence of a described computation
     Account(Box<account::Account>),
+    /// What a term means
+    Explain(explain::Explain),
+    /// A script that completes commands in a shell
+    Completions(manual::Completions),
+    /// Manual pages
+    Man(manual::Man),
     /// Measure this machine: noise, accounting, gradients
     Bench(bench::Bench),
 }
@@ -114,16 +129,14 @@ pub(crate) fn quiet() {
 pub(crate) struct Misuse(pub(crate) String);
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match start::arguments() {
         Ok(arguments) => arguments,
-        Err(error) => {
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
-        }
+        Err(code) => return code,
     };
     let result = std::panic::catch_unwind(|| match arguments.verb {
         Verb::Fit(verb) => verb.run(),
         Verb::Predict(verb) => verb.run(),
+        Verb::Export(verb) => verb.run(),
         Verb::Evaluate(verb) => verb.run(),
         Verb::Certificate(verb) => verb.run(),
         Verb::Ledger(verb) => verb.run(),
@@ -131,6 +144,9 @@ fn main() -> ExitCode {
         Verb::Methods(verb) => verb.run(),
         Verb::Schema(verb) => verb.run(),
         Verb::Account(verb) => verb.run().map_err(Failure::from),
+        Verb::Explain(verb) => verb.run(),
+        Verb::Completions(verb) => verb.run(),
+        Verb::Man(verb) => verb.run(),
         Verb::Bench(verb) => verb.run(),
     })
     .unwrap_or(Err(Failure(privfit::Error::Host)));
@@ -154,5 +170,5 @@ pub(crate) fn print_line(line: &str) {
 /// Prints a line for people. A screen that is closed or full is no reason to fail.
 pub(crate) fn note(line: &str) {
     use std::io::Write;
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
+    let _ = writeln!(std::io::stderr().lock(), "{}", style::Paint::err().line(line));
 }

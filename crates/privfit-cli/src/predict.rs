@@ -1,5 +1,6 @@
 //! `privfit predict` and `privfit evaluate`: apply a released model to new rows. Costs nothing.
 
+use crate::progress::Reading;
 use crate::{Failure, Format, print_line};
 use clap::Args;
 use privfit::Artifact;
@@ -62,10 +63,14 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
 
 pub(crate) fn read_model(path: &Path) -> Result<Artifact, Failure> {
     let artifact = Artifact::from_bytes(&read_bytes(path)?)?;
+    say_if_not_private(&artifact);
+    Ok(artifact)
+}
+
+pub(crate) fn say_if_not_private(artifact: &Artifact) {
     if !artifact.guarantee.private {
         crate::note("note: this model is not private (a simulation, or a published form without a guarantee)");
     }
-    Ok(artifact)
 }
 
 /// A cell of a CSV line.
@@ -98,6 +103,7 @@ impl Predict {
             located(&artifact).iter().for_each(|(name, x)| text.push_str(&format!("{},{x}\n", quoted(name))));
             failed |= sink.write_all(text.as_bytes()).is_err();
         }
+        let reading = Reading::new("predicting", &self.data, self.out.is_some());
         for path in &self.data {
             let mut reader = open(path, &artifact.schema)?;
             let encoder = Encoder::new(&artifact.schema, reader.columns(), false)?;
@@ -126,6 +132,7 @@ impl Predict {
                 failed |= sink.write_all(line.as_bytes()).is_err();
             })?;
         }
+        drop(reading);
         if first {
             failed |= writeln!(sink, "{head}").is_err();
         }
@@ -198,6 +205,7 @@ impl Evaluate {
         let mut metrics = Metrics::default();
         let mut apart = Apart::new(&artifact);
         let mut labels = None;
+        let reading = Reading::new("evaluating", &self.data, self.format == Format::Text);
         for (i, path) in self.data.iter().enumerate() {
             let mut reader = open(path, &artifact.schema)?;
             let encoder = Encoder::new(&artifact.schema, reader.columns(), true)?;
@@ -216,6 +224,7 @@ impl Evaluate {
                 apart.iter_mut().for_each(|a| a.add(&row));
             })?;
         }
+        drop(reading);
         let report = metrics.report();
         if self.format == Format::Json {
             let mut map: serde_json::Map<String, serde_json::Value> = report

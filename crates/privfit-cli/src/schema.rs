@@ -81,6 +81,9 @@ fn read_schema(path: &PathBuf) -> Result<Schema, Failure> {
 }
 
 fn init(path: &PathBuf) -> Result<(), Failure> {
+    if path.is_dir() {
+        return Err(Failure::misuse(format!("{} is a directory: give a file of it", path.display())));
+    }
     let file =
         std::fs::File::open(path).map_err(|e| Failure::misuse(format!("cannot open {}: {e}; check the path", path.display())))?;
     let name = path.file_name().map(|n| n.to_string_lossy().to_lowercase()).unwrap_or_default();

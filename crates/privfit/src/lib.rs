@@ -14,6 +14,7 @@
 //! # Ok::<(), privfit::Error>(())
 //! ```
 
+pub mod affine;
 pub mod artifact;
 pub mod audit;
 pub mod certificate;
@@ -26,6 +27,8 @@ pub mod ledger;
 pub mod loss;
 pub mod method;
 pub mod model;
+pub mod nearest;
+pub mod onnx;
 pub mod request;
 pub mod schema;
 pub mod solve;

@@ -163,8 +163,8 @@ const LARGEST: usize = 10_000_000;
 impl Schema {
     /// Reads a schema. Every problem is named; unknown keys are problems.
     pub fn parse(text: &str) -> Result<Schema> {
-        let table: Table =
-            toml::from_str(text).map_err(|e| Error::misuse(format!("the schema is not valid TOML: {}", e.to_string().trim())))?;
+        let table: Table = toml::from_str(text)
+            .map_err(|e| Error::misuse(format!("the schema is not valid TOML: {}", toml_problem(text, &e))))?;
         let open = open_marks(&table);
         if !open.is_empty() {
             return Err(Error::misuse(format!(
@@ -400,7 +400,14 @@ impl Keys {
     }
 
     fn need<T>(&self, key: &str, value: Option<T>, fix: &str) -> Result<T> {
-        value.map_or_else(|| self.wrong(key, fix), Ok)
+        let Some(value) = value else {
+            // Missing because it is misspelt, perhaps.
+            return match crate::nearest::nearest(key, self.table.keys().map(String::as_str)) {
+                Some(typed) => self.wrong(typed, &format!("unknown key: did you mean {key:?}? {fix}")),
+                None => self.wrong(key, fix),
+            };
+        };
+        Ok(value)
     }
 
     /// Texts; numbers are taken as they are written.
@@ -465,8 +472,13 @@ impl Keys {
     fn finish(self, allowed: &str) -> Result<()> {
         match self.table.keys().next() {
             None => Ok(()),
-            Some(key) if self.place.is_empty() => Err(Error::misuse(format!("unknown table [{key}]: known are {allowed}"))),
-            Some(key) => Err(Error::misuse(format!("[{}] unknown key {key:?}: known are {allowed}", self.place))),
+            Some(key) => {
+                let hint = crate::nearest::hint(key, allowed.split(", "));
+                Err(Error::misuse(match self.place.is_empty() {
+                    true => format!("unknown table [{key}]: {hint}known are {allowed}"),
+                    false => format!("[{}] unknown key {key:?}: {hint}known are {allowed}", self.place),
+                }))
+            }
         }
     }
 }
@@ -592,6 +604,17 @@ fn feature(mut keys: Keys) -> Result<Feature> {
         other => return keys.wrong("type", &format!("{other:?} is unknown: give \"number\", \"category\" or \"ignore\"")),
     };
     Ok(feature)
+}
+
+/// Where a text stops being TOML and why, on one line that ends with the fix.
+pub fn toml_problem(text: &str, error: &toml::de::Error) -> String {
+    let what = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+    let before = error.span().and_then(|s| text.get(..s.start)).unwrap_or_default();
+    let (line, column) = (before.matches('\n').count() + 1, before.chars().rev().take_while(|c| *c != '\n').count() + 1);
+    match text.lines().nth(line - 1).map(|l| l.trim().chars().take(60).collect::<String>()).filter(|l| !l.is_empty()) {
+        Some(there) => format!("line {line}, column {column}, `{there}`: {what}; correct that line"),
+        None => format!("line {line}, column {column}: {what}; correct that line"),
+    }
 }
 
 /// The lines of a draft that still say "?".

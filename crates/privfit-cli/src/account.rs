@@ -1,7 +1,9 @@
 //! `privfit account`: the privacy calculator.
 
+use crate::compare::Facts;
 use crate::{Format, Misuse, print_line};
 use clap::Args;
+use privfit::constraint::Constraint;
 use privfit::request::{Described, Kind, Query, Reply, Request, Sampling, parse};
 use serde_json::json;
 use std::io::Read;
@@ -23,6 +25,8 @@ const LARGEST_REQUEST: u64 = 16 << 20;
     privfit account --query delta --noise-multiplier 4 --epsilon 1 --adjacency replace-one
   Renyi divergence at order 8:
     privfit account --query rdp --noise-multiplier 1 --rate 0.01 --order 8
+  every method by its forecast error, before anything is spent:
+    privfit account --rows 50000 --features 30 --loss logistic --epsilon 1
   many questions from a file, or from standard input with '-':
     privfit account --request questions.json --format json
 
@@ -31,7 +35,7 @@ A request file holds one object, a list of them, or {\"vectors\": [...]}:
    \"noise_multiplier\": 1.0, \"count\": 1000, \"sampling\": \"poisson\", \"sampling_probability\": 0.01}]}")]
 pub(crate) struct Account {
     /// File of requests in JSON ('-': standard input); takes the place of the flags below
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["mechanism", "noise_multiplier", "rate", "batch", "rows", "epochs", "steps", "epsilon", "delta", "order", "rho", "query"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["mechanism", "noise_multiplier", "rate", "batch", "rows", "epochs", "steps", "epsilon", "delta", "order", "rho", "query", "features", "loss", "classes", "set", "constraint"])]
     request: Option<String>,
 
     /// What is asked: epsilon, delta, noise or rdp
@@ -54,9 +58,29 @@ pub(crate) struct Account {
     #[arg(long, value_name = "B", requires = "rows", conflicts_with = "epochs")]
     batch: Option<u64>,
 
-    /// Records in all, for --batch
+    /// Records in all, for --batch and for comparing methods
     #[arg(long, value_name = "N")]
     rows: Option<u64>,
+
+    /// Compare methods for a table with so many columns of numbers (a category counts once for each value)
+    #[arg(long, value_name = "D", conflicts_with_all = ["mechanism", "noise_multiplier", "rate", "batch", "epochs", "steps", "order", "rho", "query", "accountant"])]
+    features: Option<u64>,
+
+    /// Compare methods for this loss (see `privfit methods`)
+    #[arg(long, value_name = "L", requires = "features")]
+    loss: Option<String>,
+
+    /// Number of classes [default: 2, or 3 for softmax]
+    #[arg(long, value_name = "K", requires = "features")]
+    classes: Option<u64>,
+
+    /// A setting of methods or loss, like sparsity=20, for comparing methods
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "features")]
+    set: Vec<String>,
+
+    /// none, l2:R, l1:R, box:LOW:HIGH or simplex:R, for comparing methods
+    #[arg(long, requires = "features")]
+    constraint: Option<String>,
 
     /// Shuffled disjoint batches: passes over the data; nothing is amplified
     #[arg(long, value_name = "E", conflicts_with = "steps")]
@@ -98,6 +122,9 @@ pub(crate) struct Account {
 impl Account {
     pub(crate) fn run(self) -> Result<(), Misuse> {
         let format = self.format;
+        if let Some(features) = self.features {
+            return self.facts(features)?.run(format);
+        }
         let (requests, many) = match &self.request {
             Some(path) => {
                 let text = read(path)?;
@@ -127,13 +154,33 @@ impl Account {
         Ok(())
     }
 
+    /// What is compared.
+    fn facts(&self, features: u64) -> Result<Facts, Misuse> {
+        let missing = |what: &str| Misuse(format!("comparing methods needs --{what}: add it"));
+        Ok(Facts {
+            rows: self.rows.ok_or_else(|| missing("rows"))?,
+            features,
+            loss: self.loss.clone().ok_or_else(|| missing("loss"))?,
+            classes: self.classes,
+            epsilon: self.epsilon.ok_or_else(|| missing("epsilon"))?,
+            delta: self.delta,
+            adjacency: self.adjacency.parse().map_err(|e: privfit::KernelError| Misuse(e.to_string()))?,
+            settings: crate::fit::settings(&self.set).map_err(|f| Misuse(f.0.to_string()))?,
+            constraint: (self.constraint.as_deref())
+                .map_or(Ok(Constraint::None), Constraint::parse)
+                .map_err(|e| Misuse(e.to_string()))?,
+        })
+    }
+
     fn described(&self) -> Result<Request, Misuse> {
         let misuse = |p: privfit::request::Problem| Misuse(p.0);
         let query = Query::parse(&self.query).map_err(misuse)?;
         let adjacency = self.adjacency.parse().map_err(|e: privfit::KernelError| Misuse(e.to_string()))?;
         let open = query == Query::Noise;
         let need = |what: &str, value: Option<f64>| {
-            value.ok_or_else(|| Misuse(format!("--mechanism {} needs --{what}: add it", self.mechanism)))
+            let or = ", or compare methods by --rows, --features, --loss and --epsilon";
+            let or = if what == "noise-multiplier" { or } else { "" };
+            value.ok_or_else(|| Misuse(format!("--mechanism {} needs --{what}: add it{or}", self.mechanism)))
         };
         let noise = if open {
             if self.noise_multiplier.is_some() {

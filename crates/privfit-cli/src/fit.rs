@@ -1,6 +1,7 @@
 //! `privfit fit`: train a model from a file.
 
 use crate::certificate::selected_line;
+use crate::progress::{Bar, Reading};
 use crate::spend::Purse;
 use crate::{Failure, Format, print_line, quiet};
 use clap::Args;
@@ -12,7 +13,8 @@ use privfit::fit::{Job, Prepared, prepare, public_rows};
 use privfit::loss::Task;
 use privfit::method::Settings;
 use privfit::privacy::Entropy;
-use privfit::spend::{self, Order};
+use privfit::schema::toml_problem;
+use privfit::spend::{self, Order, Work};
 use privfit::{Artifact, Error, Schema};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,10 +37,10 @@ pub(crate) struct Fit {
     job: Option<PathBuf>,
     /// Files with records: CSV, CSV.gz, Parquet, LIBSVM, NumPy, IDX
     #[arg(long, num_args = 1..)]
-    data: Vec<PathBuf>,
+    pub(crate) data: Vec<PathBuf>,
     /// Files with labels, for formats that keep them apart
     #[arg(long, num_args = 1..)]
-    labels: Vec<PathBuf>,
+    pub(crate) labels: Vec<PathBuf>,
     /// PUBLIC rows without labels, for transfer methods: what the teacher answers for them teaches the student
     #[arg(long, num_args = 1..)]
     auxiliary: Vec<PathBuf>,
@@ -77,10 +79,10 @@ pub(crate) struct Fit {
     threads: Option<usize>,
     /// Print plan, noise, cost and a forecast; open no data
     #[arg(long)]
-    dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Take noise from a seed: repeatable, and NOT private
     #[arg(long, value_name = "SEED")]
-    simulate: Option<u64>,
+    pub(crate) simulate: Option<u64>,
     /// Accept a delta of 1/rows or more
     #[arg(long)]
     allow_large_delta: bool,
@@ -88,24 +90,57 @@ pub(crate) struct Fit {
     #[arg(long)]
     compare: bool,
     #[command(flatten)]
-    purse: Purse,
+    pub(crate) purse: Purse,
     /// Day for the certificate, as YYYY-MM-DD; none by default
     #[arg(long, value_name = "DAY")]
     date: Option<String>,
     /// What the job declares about the model
     #[arg(skip)]
     registry: Declared,
+    /// What is to be tuned
+    #[arg(skip)]
+    pub(crate) tuning: Option<toml::Table>,
     /// How results are printed
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    pub(crate) format: Format,
 }
 
 /// Keys of a job file.
 const KEYS: &str = "data, labels, auxiliary, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out, threads, \
-                    ledger, ledger_key, request, allow_large_delta, compare, date, set, registry";
+                    ledger, ledger_key, request, allow_large_delta, compare, date, set, registry, tune";
+
+/// What flags and job file say.
+pub(crate) struct Asked {
+    pub(crate) job: Job,
+    pub(crate) source: Source,
+    pub(crate) declared: Declared,
+}
+
+/// Where the model goes, and what the noise is made from.
+pub(crate) struct Place {
+    out: PathBuf,
+    entropy: Entropy,
+}
 
 impl Fit {
     pub(crate) fn run(mut self) -> Result<(), Failure> {
+        let asked = self.ask()?;
+        if self.tuning.is_some() {
+            return Err(Failure::misuse("the job has a table [tune]: run `privfit tune` with it, or remove the table"));
+        }
+        if self.dry_run {
+            let (rows, counted) = public_rows(&asked.job, None)?;
+            return self.show_plan(&asked.job, &prepare(&asked.job, rows, counted)?);
+        }
+        let place = self.place(&asked)?;
+        let (rows, counted) = self.count(&asked)?;
+        let prepared = prepare(&asked.job, rows, counted)?;
+        self.say_plan(&prepared);
+        self.train(&prepared, prepared.plan.ticks(), asked, &place)
+    }
+
+    /// Everything that flags and job file say.
+    pub(crate) fn ask(&mut self) -> Result<Asked, Failure> {
         if let Some(path) = self.job.clone() {
             self.read_job(&path)?;
         }
@@ -139,51 +174,67 @@ impl Fit {
         };
         self.purse.check(self.simulate.is_some())?;
         let declared = self.date.as_deref().map_or(Ok(Declared::default()), Declared::on)?.or(self.registry.clone());
-        if self.dry_run {
-            let (rows, counted) = public_rows(&job, None)?;
-            return self.show_plan(&job, &prepare(&job, rows, counted)?);
-        }
-        if source.files.is_empty() {
+        Ok(Asked { job, source, declared })
+    }
+
+    /// Where the model goes, and randomness: both before data are opened. From here on a failure says nothing.
+    pub(crate) fn place(&self, asked: &Asked) -> Result<Place, Failure> {
+        if asked.source.files.is_empty() {
             return Err(Failure::misuse("no data are given: add --data FILE"));
         }
         let Some(out) = self.out.clone() else {
             return Err(Failure::misuse("no place for the model is given: add --out model.json"));
         };
-        // Entropy comes first: without randomness no data are opened.
         let entropy = match self.simulate {
             None => Entropy::system().map_err(Error::from)?,
             Some(seed) => Entropy::simulated(seed),
         };
         quiet();
-        let (rows, counted) = public_rows(&job, Some(&source))?;
-        let prepared = prepare(&job, rows, counted)?;
-        let talk = self.format == Format::Text;
-        if talk {
-            self.say_plan(&prepared);
-        }
-        crate::spend::check_places(&self.data, &self.labels, &self.purse, &out)?;
+        Ok(Place { out, entropy })
+    }
+
+    pub(crate) fn talks(&self) -> bool {
+        self.format == Format::Text
+    }
+
+    /// Number of rows, and whether it was counted.
+    pub(crate) fn count(&self, asked: &Asked) -> Result<(u64, bool), Failure> {
+        let _counting = Reading::new("counting", &asked.source.files, self.talks());
+        Ok(public_rows(&asked.job, Some(&asked.source))?)
+    }
+
+    /// Spends, trains, publishes and reports.
+    pub(crate) fn train(&self, work: &dyn Work, ticks: u64, asked: Asked, place: &Place) -> Result<(), Failure> {
+        let talk = self.talks();
+        crate::spend::check_places(&self.data, &self.labels, &self.purse, &place.out)?;
         let payer = self.purse.payer()?;
-        let bar = crate::progress::Bar::new(prepared.plan.ticks(), talk, "training");
+        let reading = std::cell::Cell::new(Some(Reading::new("reading", &asked.source.files, talk)));
+        let bar = std::cell::OnceCell::new();
         let order = Order {
-            source: &source,
-            entropy: &entropy,
+            source: &asked.source,
+            entropy: &place.entropy,
             payer,
-            declared,
+            declared: asked.declared,
             threads: self.threads(),
-            out: Some(&out),
-            tick: &|| bar.tick(),
+            out: Some(&place.out),
+            opened: &|| {
+                drop(reading.take());
+                bar.get_or_init(|| Bar::new(ticks, talk, "training"));
+            },
+            tick: &|| bar.get().into_iter().for_each(Bar::tick),
         };
-        let released = spend::fit(&prepared, order)?;
-        bar.finish();
+        let released = spend::fit(work, order)?;
+        drop(reading.take());
+        bar.get().into_iter().for_each(Bar::finish);
         let position = released.artifact.certificate.identity.ledger.clone();
         if released.before {
             crate::note("note: this request was released before; here is the same model again, and nothing was spent");
-            return self.report(&released.artifact, &out, None);
+            return self.report(&released.artifact, &place.out, None);
         }
-        self.report(&released.artifact, &out, position.map(|p| spend::line(&p)))
+        self.report(&released.artifact, &place.out, position.map(|p| spend::line(&p)))
     }
 
-    fn threads(&self) -> usize {
+    pub(crate) fn threads(&self) -> usize {
         self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()))
     }
 
@@ -191,7 +242,7 @@ impl Fit {
     fn read_job(&mut self, path: &Path) -> Result<(), Failure> {
         let text = read_text(path, "job")?;
         let table: toml::Table = toml::from_str(&text)
-            .map_err(|e| Failure::misuse(format!("{} is not valid TOML: {}", path.display(), e.to_string().trim())))?;
+            .map_err(|e| Failure::misuse(format!("{} is not valid TOML: {}", path.display(), toml_problem(&text, &e))))?;
         let base = path.parent().unwrap_or(Path::new(""));
         let wrong = |key: &str, fix: &str| Failure::misuse(format!("job {}: {key}: {fix}", path.display()));
         for (key, value) in table {
@@ -237,6 +288,7 @@ impl Fit {
                 "registry" => {
                     self.registry = Declared::parse(value.as_table().ok_or_else(|| wrong(&key, "give a table"))?)?;
                 }
+                "tune" => self.tuning = Some(value.as_table().ok_or_else(|| wrong(&key, "give a table"))?.clone()),
                 "compare" => self.compare |= value.as_bool().ok_or_else(|| wrong(&key, "give true or false"))?,
                 "set" => {
                     let table = value.as_table().ok_or_else(|| wrong(&key, "give a table of numbers"))?;
@@ -250,13 +302,19 @@ impl Fit {
                 }
                 "data" | "labels" | "auxiliary" | "schema" | "out" | "rows" | "threads" | "epsilon" | "delta" | "adjacency"
                 | "loss" | "method" | "constraint" | "ledger" | "ledger_key" | "request" | "date" => {}
-                _ => return Err(wrong(&key, &format!("unknown key: known are {KEYS}"))),
+                _ => {
+                    let hint = privfit::nearest::hint(&key, KEYS.split(", "));
+                    return Err(wrong(&key, &format!("unknown key: {hint}known are {KEYS}")));
+                }
             }
         }
         Ok(())
     }
 
     fn say_plan(&self, prepared: &Prepared) {
+        if !self.talks() {
+            return;
+        }
         let reason = prepared.reason.map_or(String::new(), |r| format!(" (chosen because {r})"));
         let plan: Vec<String> = prepared.plan.describe().iter().map(|(k, v)| format!("{k} {v}")).collect();
         crate::note(&format!(

@@ -116,6 +116,10 @@ fn create(place: &Place, schema: &Path, epsilon: &str, delta: f64, adjacency: &s
     let cap = Amount::parse(epsilon).ok_or_else(|| {
         Failure::misuse(format!("epsilon is {epsilon:?}: give a decimal with at most twelve digits after the point"))
     })?;
+    let parent = Path::new(&place.ledger).parent().filter(|p| !p.as_os_str().is_empty() && !place.ledger.contains("://"));
+    if let Some(parent) = parent.filter(|p| !p.is_dir()) {
+        return Err(Failure::misuse(format!("there is no directory {}: make it, or give another path", parent.display())));
+    }
     Ledger::create(&place.ledger, seal(place.ledger_key.as_deref())?, scope.clone(), cap, delta)?;
     if place.format == Format::Json {
         let json = serde_json::json!({"dataset": scope.dataset, "unit": scope.unit, "adjacency": scope.adjacency.name(),

@@ -9,15 +9,25 @@ mod bench_ledger;
 mod bench_sparse;
 mod certificate;
 mod chart;
+mod compare;
+mod evaluate_private;
+mod explain;
+mod export;
 mod fit;
+mod layout;
 mod ledger;
+mod manual;
 mod methods;
 mod plot;
 mod predict;
 mod progress;
 mod schema;
+mod schema_bounds;
 mod spend;
+mod start;
+mod style;
 mod tables;
+mod tune;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -48,9 +58,14 @@ struct Arguments {
 enum Verb {
     /// Train a private model from a file
     Fit(Box<fit::Fit>),
+    /// Train the best of several candidates, chosen privately or on public rows
+    #[command(after_help = tune::EXAMPLES)]
+    Tune(Box<tune::Tune>),
     /// Apply a released model to new rows; costs nothing
     Predict(predict::Predict),
-    /// Metrics of a released model on rows that count as public
+    /// A released model for other programs: ONNX, weights, coefficients
+    Export(export::Export),
+    /// Metrics of a released model: exact on public rows, with noise on private ones
     Evaluate(predict::Evaluate),
     /// What a model file claims, and what was released
     Certificate(certificate::Certificate),
@@ -64,6 +79,12 @@ enum Verb {
     Schema(schema::SchemaVerb),
     /// Epsilon, delta, noise or Renyi divergence of a described computation
     Account(Box<account::Account>),
+    /// What a term means
+    Explain(explain::Explain),
+    /// A script that completes commands in a shell
+    Completions(manual::Completions),
+    /// Manual pages
+    Man(manual::Man),
     /// Measure this machine: noise, accounting, gradients
     Bench(bench::Bench),
 }
@@ -114,16 +135,15 @@ pub(crate) fn quiet() {
 pub(crate) struct Misuse(pub(crate) String);
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match start::arguments() {
         Ok(arguments) => arguments,
-        Err(error) => {
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
-        }
+        Err(code) => return code,
     };
     let result = std::panic::catch_unwind(|| match arguments.verb {
         Verb::Fit(verb) => verb.run(),
+        Verb::Tune(verb) => verb.run(),
         Verb::Predict(verb) => verb.run(),
+        Verb::Export(verb) => verb.run(),
         Verb::Evaluate(verb) => verb.run(),
         Verb::Certificate(verb) => verb.run(),
         Verb::Ledger(verb) => verb.run(),
@@ -131,6 +151,9 @@ fn main() -> ExitCode {
         Verb::Methods(verb) => verb.run(),
         Verb::Schema(verb) => verb.run(),
         Verb::Account(verb) => verb.run().map_err(Failure::from),
+        Verb::Explain(verb) => verb.run(),
+        Verb::Completions(verb) => verb.run(),
+        Verb::Man(verb) => verb.run(),
         Verb::Bench(verb) => verb.run(),
     })
     .unwrap_or(Err(Failure(privfit::Error::Host)));
@@ -154,5 +177,5 @@ pub(crate) fn print_line(line: &str) {
 /// Prints a line for people. A screen that is closed or full is no reason to fail.
 pub(crate) fn note(line: &str) {
     use std::io::Write;
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
+    let _ = writeln!(std::io::stderr().lock(), "{}", style::Paint::err().line(line));
 }

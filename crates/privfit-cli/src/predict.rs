@@ -1,5 +1,6 @@
 //! `privfit predict` and `privfit evaluate`: apply a released model to new rows. Costs nothing.
 
+use crate::progress::Reading;
 use crate::{Failure, Format, print_line};
 use clap::Args;
 use privfit::Artifact;
@@ -40,12 +41,14 @@ pub(crate) struct Evaluate {
     /// Model file
     #[arg(long)]
     model: PathBuf,
-    /// Files with labelled rows that count as public
+    /// Files with labelled rows; they count as public unless --epsilon is given
     #[arg(long, num_args = 1.., required = true)]
     data: Vec<PathBuf>,
     /// Files with labels, for formats that keep them apart
     #[arg(long, num_args = 1..)]
     labels: Vec<PathBuf>,
+    #[command(flatten)]
+    private: crate::evaluate_private::Private,
     /// How results are printed
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -62,10 +65,14 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
 
 pub(crate) fn read_model(path: &Path) -> Result<Artifact, Failure> {
     let artifact = Artifact::from_bytes(&read_bytes(path)?)?;
+    say_if_not_private(&artifact);
+    Ok(artifact)
+}
+
+pub(crate) fn say_if_not_private(artifact: &Artifact) {
     if !artifact.guarantee.private {
         crate::note("note: this model is not private (a simulation, or a published form without a guarantee)");
     }
-    Ok(artifact)
 }
 
 /// A cell of a CSV line.
@@ -98,6 +105,7 @@ impl Predict {
             located(&artifact).iter().for_each(|(name, x)| text.push_str(&format!("{},{x}\n", quoted(name))));
             failed |= sink.write_all(text.as_bytes()).is_err();
         }
+        let reading = Reading::new("predicting", &self.data, self.out.is_some());
         for path in &self.data {
             let mut reader = open(path, &artifact.schema)?;
             let encoder = Encoder::new(&artifact.schema, reader.columns(), false)?;
@@ -126,6 +134,7 @@ impl Predict {
                 failed |= sink.write_all(line.as_bytes()).is_err();
             })?;
         }
+        drop(reading);
         if first {
             failed |= writeln!(sink, "{head}").is_err();
         }
@@ -194,10 +203,14 @@ impl Evaluate {
         if artifact.schema.task() == Task::Location && !self.labels.is_empty() {
             return Err(Failure::misuse("the model has no target, so there are no labels: leave out --labels"));
         }
+        if let Some(epsilon) = self.private.epsilon {
+            return self.private.run(epsilon, &artifact, &source, self.format);
+        }
         let bounds = bounds(&artifact);
         let mut metrics = Metrics::default();
         let mut apart = Apart::new(&artifact);
         let mut labels = None;
+        let reading = Reading::new("evaluating", &self.data, self.format == Format::Text);
         for (i, path) in self.data.iter().enumerate() {
             let mut reader = open(path, &artifact.schema)?;
             let encoder = Encoder::new(&artifact.schema, reader.columns(), true)?;
@@ -216,6 +229,7 @@ impl Evaluate {
                 apart.iter_mut().for_each(|a| a.add(&row));
             })?;
         }
+        drop(reading);
         let report = metrics.report();
         if self.format == Format::Json {
             let mut map: serde_json::Map<String, serde_json::Value> = report

@@ -1,22 +1,26 @@
-//! A progress bar for work over a second: counts of public steps, never anything that data could move.
+//! Progress of work over a second, with the time that is left: counts of public steps and sizes of files, never anything that records
+//! could move. Nothing is drawn unless standard error is a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::path::PathBuf;
 use std::time::Duration;
 
 pub(crate) struct Bar(ProgressBar);
 
 impl Bar {
     pub(crate) fn new(steps: u64, shown: bool, what: &'static str) -> Bar {
-        let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(steps), target);
-        if let Ok(style) = ProgressStyle::with_template("{msg} [{bar:30}] {pos}/{len} {elapsed}") {
+        let bar = ProgressBar::with_draw_target(Some(steps), target(shown));
+        // One step has no part that is done.
+        let template = match steps {
+            0 | 1 => "{spinner} {msg} {elapsed}",
+            _ => "{msg} [{bar:30}] {pos}/{len} {elapsed}, {eta} left",
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
         bar.set_message(what);
         // Nothing is drawn for short work.
-        if steps > 1 {
-            bar.enable_steady_tick(Duration::from_millis(1000));
-        }
+        bar.enable_steady_tick(Duration::from_millis(1000));
         Bar(bar)
     }
 
@@ -27,4 +31,31 @@ impl Bar {
     pub(crate) fn finish(&self) {
         self.0.finish_and_clear();
     }
+}
+
+/// A sign of life while files are read, with their size; it is gone when this is.
+pub(crate) struct Reading(ProgressBar);
+
+impl Reading {
+    pub(crate) fn new(what: &str, files: &[PathBuf], shown: bool) -> Reading {
+        let bytes: u64 = files.iter().filter_map(|f| std::fs::metadata(f).ok()).map(|m| m.len()).sum();
+        let bar = ProgressBar::with_draw_target(None, target(shown));
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+            bar.set_style(style);
+        }
+        bar.set_message(format!("{what} ({:.1} MB)", bytes as f64 / 1e6));
+        bar.enable_steady_tick(Duration::from_millis(500));
+        Reading(bar)
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// Standard error hides itself where it is not a terminal.
+fn target(shown: bool) -> ProgressDrawTarget {
+    if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() }
 }

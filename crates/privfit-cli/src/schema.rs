@@ -50,6 +50,8 @@ enum Verb {
         /// Schema file
         schema: PathBuf,
     },
+    /// Buy bounds that nobody knows: private quantiles, paid for
+    Bounds(Box<crate::schema_bounds::Bounds>),
     /// Full diagnostics for the data owner: confidential
     Validate {
         /// Schema file
@@ -69,6 +71,7 @@ impl SchemaVerb {
         match self.verb {
             Verb::Init { file } => init(&file),
             Verb::Check { schema } => check(&schema),
+            Verb::Bounds(verb) => verb.run(),
             Verb::Validate { schema, data, out } => validate(&schema, data, out),
         }
     }
@@ -81,6 +84,9 @@ fn read_schema(path: &PathBuf) -> Result<Schema, Failure> {
 }
 
 fn init(path: &PathBuf) -> Result<(), Failure> {
+    if path.is_dir() {
+        return Err(Failure::misuse(format!("{} is a directory: give a file of it", path.display())));
+    }
     let file =
         std::fs::File::open(path).map_err(|e| Failure::misuse(format!("cannot open {}: {e}; check the path", path.display())))?;
     let name = path.file_name().map(|n| n.to_string_lossy().to_lowercase()).unwrap_or_default();

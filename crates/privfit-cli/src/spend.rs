@@ -2,8 +2,10 @@
 
 use crate::Failure;
 use privfit::Error;
+use privfit::account::Event;
 use privfit::fit::Prepared;
 use privfit::ledger::Ledger;
+use privfit::ledger::record::Scope;
 use privfit::spend::Payer;
 use std::path::{Path, PathBuf};
 
@@ -45,13 +47,21 @@ impl Purse {
 
     /// One line for a plan: whether the job fits, and what is left after it.
     pub(crate) fn forecast(&self, prepared: &Prepared) -> Result<Option<String>, Failure> {
+        if self.ledger.is_none() {
+            return Ok(None);
+        }
+        self.forecast_event(prepared.plan.event(), &prepared.scope()?)
+    }
+
+    /// The same for any event.
+    pub(crate) fn forecast_event(&self, event: &Event, scope: &Scope) -> Result<Option<String>, Failure> {
         let Some(mut ledger) = self.open()? else { return Ok(None) };
         let status = ledger.status()?;
         let t = &status.terms;
-        if t.scope != prepared.scope()? {
+        if t.scope != *scope {
             return Ok(Some("the ledger is for other data, another unit or another adjacency: it would refuse this job".into()));
         }
-        Ok(Some(match status.admits(prepared.plan.event()) {
+        Ok(Some(match status.admits(event) {
             Err(error) => format!("refused: {error}"),
             Ok((_, sum)) => format!(
                 "fits: {:.1} % of the budget would be spent, and one more job could have an epsilon of about {:.4}",

@@ -121,7 +121,8 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
     let name = job.loss.as_deref().unwrap_or(usual);
     let Some(loss) = loss::find(name) else {
         let known: Vec<&str> = loss::ALL.iter().map(|l| l.name).collect();
-        return Err(Error::misuse(format!("unknown loss {name:?}: known are {}", known.join(", "))));
+        let hint = crate::nearest::hint(name, known.iter().copied());
+        return Err(Error::misuse(format!("unknown loss {name:?}: {hint}known are {}", known.join(", "))));
     };
     if loss.name == "poisson"
         && let TargetValues::Bounds(low, high) = job.schema.target.values

@@ -14,8 +14,10 @@
 //! # Ok::<(), privfit::Error>(())
 //! ```
 
+pub mod affine;
 pub mod artifact;
 pub mod audit;
+pub mod bounds;
 pub mod certificate;
 pub mod constraint;
 pub mod data;
@@ -27,6 +29,8 @@ pub mod loss;
 pub mod measure;
 pub mod method;
 pub mod model;
+pub mod nearest;
+pub mod onnx;
 pub mod request;
 pub mod schema;
 pub mod solve;

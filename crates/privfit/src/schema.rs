@@ -17,9 +17,11 @@
 //! # Ok::<(), privfit::Error>(())
 //! ```
 
+use crate::bounds::Bought;
 use crate::certificate::Declared;
 use crate::error::{Error, Result};
 use crate::loss::Task;
+use privfit_kernel::account::Event;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -50,6 +52,9 @@ pub struct Schema {
     /// What is declared about models from these data; it goes into their certificates.
     #[serde(skip)]
     pub registry: Option<Declared>,
+    /// What was bought from the records themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bought: Option<Bought>,
 }
 
 /// Whose privacy is protected.
@@ -163,8 +168,8 @@ const LARGEST: usize = 10_000_000;
 impl Schema {
     /// Reads a schema. Every problem is named; unknown keys are problems.
     pub fn parse(text: &str) -> Result<Schema> {
-        let table: Table =
-            toml::from_str(text).map_err(|e| Error::misuse(format!("the schema is not valid TOML: {}", e.to_string().trim())))?;
+        let table: Table = toml::from_str(text)
+            .map_err(|e| Error::misuse(format!("the schema is not valid TOML: {}", toml_problem(text, &e))))?;
         let open = open_marks(&table);
         if !open.is_empty() {
             return Err(Error::misuse(format!(
@@ -210,8 +215,12 @@ impl Schema {
             true => Some(Declared::parse(&top.table("registry")?.table)?),
             false => None,
         };
-        top.finish("dataset, target, features, encoding, registry")?;
-        let schema = Schema { name, parent, unit, rows, target, features, intercept, scaling, registry };
+        let bought = match top.table.contains_key("bought") {
+            true => Some(bought(top.table("bought")?)?),
+            false => None,
+        };
+        top.finish("dataset, target, features, encoding, registry, bought")?;
+        let schema = Schema { name, parent, unit, rows, target, features, intercept, scaling, registry, bought };
         schema.check()?;
         Ok(schema)
     }
@@ -400,7 +409,14 @@ impl Keys {
     }
 
     fn need<T>(&self, key: &str, value: Option<T>, fix: &str) -> Result<T> {
-        value.map_or_else(|| self.wrong(key, fix), Ok)
+        let Some(value) = value else {
+            // Missing because it is misspelt, perhaps.
+            return match crate::nearest::nearest(key, self.table.keys().map(String::as_str)) {
+                Some(typed) => self.wrong(typed, &format!("unknown key: did you mean {key:?}? {fix}")),
+                None => self.wrong(key, fix),
+            };
+        };
+        Ok(value)
     }
 
     /// Texts; numbers are taken as they are written.
@@ -465,8 +481,13 @@ impl Keys {
     fn finish(self, allowed: &str) -> Result<()> {
         match self.table.keys().next() {
             None => Ok(()),
-            Some(key) if self.place.is_empty() => Err(Error::misuse(format!("unknown table [{key}]: known are {allowed}"))),
-            Some(key) => Err(Error::misuse(format!("[{}] unknown key {key:?}: known are {allowed}", self.place))),
+            Some(key) => {
+                let hint = crate::nearest::hint(key, allowed.split(", "));
+                Err(Error::misuse(match self.place.is_empty() {
+                    true => format!("unknown table [{key}]: {hint}known are {allowed}"),
+                    false => format!("[{}] unknown key {key:?}: {hint}known are {allowed}", self.place),
+                }))
+            }
         }
     }
 }
@@ -594,7 +615,30 @@ fn feature(mut keys: Keys) -> Result<Feature> {
     Ok(feature)
 }
 
+/// Where a text stops being TOML and why, on one line that ends with the fix.
+pub fn toml_problem(text: &str, error: &toml::de::Error) -> String {
+    let what = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+    let before = error.span().and_then(|s| text.get(..s.start)).unwrap_or_default();
+    let (line, column) = (before.matches('\n').count() + 1, before.chars().rev().take_while(|c| *c != '\n').count() + 1);
+    match text.lines().nth(line - 1).map(|l| l.trim().chars().take(60).collect::<String>()).filter(|l| !l.is_empty()) {
+        Some(there) => format!("line {line}, column {column}, `{there}`: {what}; correct that line"),
+        None => format!("line {line}, column {column}: {what}; correct that line"),
+    }
+}
+
 /// The lines of a draft that still say "?".
+/// What `privfit schema bounds` wrote down.
+fn bought(mut table: Keys) -> Result<Bought> {
+    let wrong = || Error::misuse("[bought] is not what `privfit schema bounds` wrote: buy the bounds again");
+    let event = table.text("event")?.ok_or_else(wrong)?;
+    let event: Event = serde_json::from_str(&event).map_err(|_| wrong())?;
+    event.validate().map_err(|_| wrong())?;
+    let columns = table.table.remove("columns").and_then(|v| v.as_array().cloned()).ok_or_else(wrong)?;
+    let columns = columns.iter().map(|c| c.as_str().map(String::from)).collect::<Option<Vec<_>>>().ok_or_else(wrong)?;
+    table.finish("columns, event")?;
+    Ok(Bought { columns, event })
+}
+
 fn open_marks(table: &Table) -> String {
     fn walk(place: &str, table: &Table, out: &mut String) {
         let mut header = false;

@@ -76,6 +76,8 @@ pub struct Order<'a> {
     pub threads: usize,
     /// Where the model file goes, if there is to be one.
     pub out: Option<&'a Path>,
+    /// Called when the records are read and training begins.
+    pub opened: &'a dyn Fn(),
     /// Called after each public step.
     pub tick: &'a dyn Fn(),
 }
@@ -130,7 +132,7 @@ impl Work for Tuned {
 
 /// Reserves, opens the data, trains, commits and publishes.
 pub fn fit(work: &dyn Work, order: Order<'_>) -> Result<Released> {
-    let Order { source, entropy, payer, declared, threads, out, tick } = order;
+    let Order { source, entropy, payer, declared, threads, out, opened, tick } = order;
     let mut made = None;
     let (bytes, before) = release(payer, out, &|name| work.request(name), |position| {
         // Whatever fails from here on, what was reserved stays spent, and whoever reads the message should know.
@@ -138,6 +140,7 @@ pub fn fit(work: &dyn Work, order: Order<'_>) -> Result<Released> {
             Error::Misuse(text) if position.is_some() => Error::Misuse(format!("{text} (what was reserved stays spent)")),
             other => other,
         })?;
+        opened();
         let mut artifact = work.train(data, entropy, threads, tick)?.with_declared(declared);
         if let Some(position) = position {
             artifact = artifact.with_ledger(position.clone());

@@ -116,7 +116,7 @@ impl Certificate {
             },
             unprotected: Unprotected {
                 facts: training.public.iter().map(|f| words::fact(f)).collect(),
-                not_covered: words::not_covered(),
+                not_covered: words::not_covered().into_iter().chain(bought(schema, g)).collect(),
             },
             mechanism: Releases {
                 method: training.method.clone(),
@@ -137,7 +137,7 @@ impl Certificate {
                 zero_out,
                 replace_one,
             },
-            assumptions: Assumptions { enforced: words::enforced(event, training.numerics), assumed: words::assumed(column) },
+            assumptions: Assumptions { enforced: words::enforced(event, training.numerics), assumed: words::assumed(column, schema.bought.is_some()) },
             preparation: Preparation {
                 method: match &training.reason {
                     Some(reason) => format!("by a rule that looks at public facts only: {reason}"),
@@ -184,6 +184,23 @@ impl Certificate {
             contact: declared.contact(),
         }
     }
+}
+
+/// What was bought from the same records before, and what both cost together.
+fn bought(schema: &Schema, g: &Guarantee) -> Option<String> {
+    let bought = schema.bought.as_ref()?;
+    let both = Event::Compose(vec![bought.event.clone(), g.event.clone()]);
+    let view = |event: &Event, delta: f64| {
+        let epsilon = crate::artifact::epsilon(event, g.adjacency, delta).map_or("infinite".into(), up);
+        format!("epsilon {epsilon} at delta {delta:e}")
+    };
+    Some(format!(
+        "bounds of {} were bought from the same records by another release ({}, {}); with this one it is {}",
+        bought.columns.join(", "),
+        view(&bought.event, g.delta),
+        g.adjacency.name(),
+        view(&both, 2.0 * g.delta)
+    ))
 }
 
 fn unit(schema: &Schema) -> Unit {

@@ -69,14 +69,17 @@ pub(super) fn enforced(event: &Event, numerics: Numerics) -> Vec<Enforced> {
 }
 
 /// What nobody but the operator can vouch for.
-pub(super) fn assumed(column: bool) -> Vec<String> {
+pub(super) fn assumed(column: bool, bought: bool) -> Vec<String> {
     let unit = match column {
         true => "the unit column is right: all rows of a unit carry its value, and no unit has two",
         false => "one person has one row; where a person has several, they are protected as a group",
     };
     [
         unit,
-        "nothing in schema or settings was read off the private records",
+        match bought {
+            true => "nothing in schema or settings was read off the private records, except what was bought",
+            false => "nothing in schema or settings was read off the private records",
+        },
         "the operator runs this program as it is, and publishes nothing else from the same records",
         "the random numbers of the operating system are unpredictable",
         "nobody observes side channels of the host: time, memory, power",

@@ -82,7 +82,7 @@ impl Lookup {
     }
 }
 
-fn number(cell: Cell<'_>) -> Option<f64> {
+pub(crate) fn number(cell: Cell<'_>) -> Option<f64> {
     match cell {
         Cell::Missing => None,
         Cell::Number(x) => Some(x),

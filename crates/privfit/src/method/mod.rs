@@ -108,7 +108,8 @@ impl Settings {
         match self.0.keys().find(|k| !known.contains(&k.as_str())) {
             None => Ok(()),
             Some(key) => Err(Error::misuse(format!(
-                "unknown setting {key:?}: known here are {}",
+                "unknown setting {key:?}: {}known here are {}",
+                crate::nearest::hint(key, known.iter().copied()),
                 if known.is_empty() { "none".to_string() } else { known.join(", ") }
             ))),
         }
@@ -287,7 +288,8 @@ pub fn plan(name: &str, problem: &Problem) -> Result<(&'static Method, Box<dyn P
     let name = if name == "auto" { auto::choose(problem) } else { name };
     let Some(method) = find(name) else {
         let known: Vec<&str> = ALL.iter().map(|m| m.name).collect();
-        return Err(Error::misuse(format!("unknown method {name:?}: known are auto, {}", known.join(", "))));
+        let hint = crate::nearest::hint(name, known.iter().copied());
+        return Err(Error::misuse(format!("unknown method {name:?}: {hint}known are auto, {}", known.join(", "))));
     };
     let mut known: Vec<&str> = method.settings.iter().map(|s| s.0).collect();
     known.extend(problem.loss.numbers.iter().map(|n| n.name));

@@ -1,0 +1,109 @@
+//! `privfit evaluate --epsilon`: private metrics of a model on records that are private themselves.
+
+use crate::fit::guarantee_line;
+use crate::progress::Reading;
+use crate::spend::Purse;
+use crate::{Failure, Format, print_line, quiet};
+use clap::Args;
+use privfit::Artifact;
+use privfit::constraint::Constraint;
+use privfit::data::load::Source;
+use privfit::fit::{Job, public_rows};
+use privfit::measure::{self, Measured};
+use privfit::method::Settings;
+use privfit::privacy::Entropy;
+use privfit::{Error, spend};
+
+/// Flags of a private measurement.
+#[derive(Args)]
+pub(crate) struct Private {
+    /// Measure with noise, for this epsilon: the rows may be private then
+    #[arg(long)]
+    pub(crate) epsilon: Option<f64>,
+    /// Privacy parameter delta, with --epsilon; 0 for pure privacy
+    #[arg(long, requires = "epsilon")]
+    delta: Option<f64>,
+    /// zero-out (default), replace-one or add-remove, with --epsilon
+    #[arg(long, requires = "epsilon")]
+    adjacency: Option<String>,
+    /// Number of rows (or units), if it is to be declared rather than counted, with --epsilon
+    #[arg(long, requires = "epsilon")]
+    rows: Option<u64>,
+    /// Take noise from a seed: repeatable, and NOT private
+    #[arg(long, value_name = "SEED", requires = "epsilon")]
+    simulate: Option<u64>,
+    #[command(flatten)]
+    purse: Purse,
+}
+
+impl Private {
+    /// Plans, spends, measures and prints.
+    pub(crate) fn run(&self, epsilon: f64, artifact: &Artifact, source: &Source, format: Format) -> Result<(), Failure> {
+        self.purse.check(self.simulate.is_some())?;
+        let job = Job {
+            schema: artifact.schema.clone(),
+            rows: self.rows,
+            epsilon,
+            delta: self.delta,
+            adjacency: self.adjacency.as_deref().map_or(Ok(artifact.guarantee.adjacency), |t| t.parse().map_err(Error::from))?,
+            loss: None,
+            method: String::new(),
+            settings: Settings::default(),
+            constraint: Constraint::None,
+            allow_large_delta: false,
+            compare: false,
+            auxiliary: None,
+        };
+        // The rows of the model's own training are not those of this measurement.
+        let job = Job { schema: privfit::Schema { rows: None, ..job.schema }, ..job };
+        let entropy = match self.simulate {
+            None => Entropy::system().map_err(Error::from)?,
+            Some(seed) => Entropy::simulated(seed),
+        };
+        quiet();
+        let reading = Reading::new("reading", &source.files, format == Format::Text);
+        let (rows, _) = public_rows(&job, Some(source))?;
+        let measurement = measure::prepare(artifact, &job, rows)?;
+        let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let (bytes, before) = spend::release(self.purse.payer()?, None, &|name| measurement.request(name), |_| {
+            let measured = measurement.run(source, &entropy, threads)?;
+            serde_json::to_vec(&measured).map_err(|_| Error::Host)
+        })?;
+        drop(reading);
+        if before {
+            crate::note("note: this request was released before; here are the same numbers again, and nothing was spent");
+        }
+        let damaged = |_| Failure(Error::Damaged("the released metrics can't be read: use a newer privfit".into()));
+        let measured: Measured = serde_json::from_slice(&bytes).map_err(damaged)?;
+        print(&measured, format);
+        Ok(())
+    }
+}
+
+fn print(measured: &Measured, format: Format) {
+    if format == Format::Json {
+        let mut map = serde_json::Map::new();
+        for metric in &measured.metrics {
+            map.insert(metric.name.clone(), metric.value.into());
+        }
+        let noise: serde_json::Map<String, serde_json::Value> =
+            measured.metrics.iter().filter_map(|m| Some((m.name.clone(), m.noise?.into()))).collect();
+        map.insert("noise".into(), noise.into());
+        map.insert("private".into(), measured.private.into());
+        let epsilon = serde_json::json!({"zero_out": measured.zero_out, "replace_one": measured.replace_one});
+        map.insert("epsilon".into(), epsilon);
+        map.insert("delta".into(), measured.delta.into());
+        map.insert("event".into(), serde_json::to_value(&measured.event).unwrap_or_default());
+        print_line(&serde_json::Value::Object(map).to_string());
+        return;
+    }
+    for metric in &measured.metrics {
+        let noise = metric.noise.map_or(String::new(), |n| format!("  (noise +- {n:.4})"));
+        let value = if metric.name == "rows" { format!("{:.0}", metric.value) } else { format!("{:.6}", metric.value) };
+        print_line(&format!("{:<10}{value}{noise}", metric.name));
+    }
+    match measured.private {
+        true => print_line(&format!("guarantee {}", guarantee_line(measured.zero_out, measured.replace_one, measured.delta))),
+        false => print_line("guarantee none: the noise came from a seed (epsilon is infinite)"),
+    }
+}

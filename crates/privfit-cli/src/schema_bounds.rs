@@ -1,0 +1,140 @@
+//! `privfit schema bounds`: private quantiles for columns whose bounds nobody knows. Costs budget.
+
+use crate::fit::{guarantee_line, read_text};
+use crate::progress::Reading;
+use crate::spend::Purse;
+use crate::{Failure, Format, print_line, quiet};
+use clap::Args;
+use privfit::account::{Adjacency, Target};
+use privfit::bounds::{Draft, prepare};
+use privfit::constraint::Constraint;
+use privfit::data::load::Source;
+use privfit::fit::{Job, public_rows};
+use privfit::method::Settings;
+use privfit::privacy::Entropy;
+use privfit::{Error, spend};
+use std::path::PathBuf;
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  privfit schema init visits.csv > draft.toml        # then fill in what is known, and leave \"?\" where nobody knows
+  privfit schema bounds draft.toml --data visits.csv --epsilon 0.1 --delta 1e-9 --out visits.toml
+
+Bounds from documentation are free and better. What is bought here is paid for: one release of noisy counts, which a ledger records, and
+which every certificate of a model with these bounds repeats.")]
+pub(crate) struct Bounds {
+    /// Schema with \"?\" for the bounds that are to be bought
+    draft: PathBuf,
+    /// Files with records
+    #[arg(long, num_args = 1..)]
+    data: Vec<PathBuf>,
+    /// Privacy parameter epsilon
+    #[arg(long)]
+    epsilon: f64,
+    /// Privacy parameter delta
+    #[arg(long)]
+    delta: f64,
+    /// zero-out (default), replace-one or add-remove
+    #[arg(long)]
+    adjacency: Option<String>,
+    /// Number of rows, if it is to be declared rather than counted
+    #[arg(long)]
+    rows: Option<u64>,
+    /// Part of the records that may lie outside at either end
+    #[arg(long, default_value_t = 0.005)]
+    beyond: f64,
+    /// Where the schema goes
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Print what it costs; open no data
+    #[arg(long)]
+    dry_run: bool,
+    /// Take noise from a seed: repeatable, and NOT private
+    #[arg(long, value_name = "SEED")]
+    simulate: Option<u64>,
+    #[command(flatten)]
+    purse: Purse,
+    /// How results are printed
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+impl Bounds {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        self.purse.check(self.simulate.is_some())?;
+        let draft = Draft::parse(&read_text(&self.draft, "schema")?)?;
+        let adjacency = self.adjacency.as_deref().map_or(Ok(Adjacency::ZeroOut), |t| t.parse().map_err(Error::from))?;
+        let target = Target { epsilon: self.epsilon, delta: self.delta };
+        let job = Job {
+            schema: draft.schema().clone(),
+            rows: self.rows,
+            epsilon: self.epsilon,
+            delta: Some(self.delta),
+            adjacency,
+            loss: None,
+            method: String::new(),
+            settings: Settings::default(),
+            constraint: Constraint::None,
+            allow_large_delta: false,
+            compare: false,
+            auxiliary: None,
+        };
+        let source = Source { files: self.data.clone(), labels: Vec::new() };
+        if self.dry_run {
+            let (rows, _) = public_rows(&job, None)?;
+            let purchase = prepare(draft, target, adjacency, self.beyond, rows)?;
+            let view = |a| privfit::artifact::epsilon(purchase.event(), a, self.delta);
+            print_line(&format!("columns   {}", purchase.columns().join(", ")));
+            print_line(&format!("noise     {:.1} records on each count", purchase.noise()));
+            print_line(&format!(
+                "cost      {}",
+                guarantee_line(view(Adjacency::ZeroOut), view(Adjacency::ReplaceOne), self.delta)
+            ));
+            print_line("no data were opened; leave out --dry-run to buy");
+            return Ok(());
+        }
+        let (false, Some(out)) = (self.data.is_empty(), &self.out) else {
+            return Err(Failure::misuse("give --data FILE and --out SCHEMA.toml"));
+        };
+        let entropy = match self.simulate {
+            None => Entropy::system().map_err(Error::from)?,
+            Some(seed) => Entropy::simulated(seed),
+        };
+        crate::spend::check_places(&[self.data.clone(), vec![self.draft.clone()]].concat(), &[], &self.purse, out)?;
+        quiet();
+        let reading = Reading::new("reading", &source.files, self.format == Format::Text);
+        let (rows, _) = public_rows(&job, Some(&source))?;
+        let purchase = prepare(draft, target, adjacency, self.beyond, rows)?;
+        let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let (bytes, before) = spend::release(self.purse.payer()?, Some(out), &|name| purchase.request(name), |_| {
+            Ok(purchase.run(&source, &entropy, threads)?.into_bytes())
+        })?;
+        drop(reading);
+        if before {
+            crate::note("note: this request was released before; here is the same schema again, and nothing was spent");
+        }
+        let view = |a| privfit::artifact::epsilon(purchase.event(), a, self.delta).filter(|_| self.simulate.is_none());
+        let (zero, replace) = (view(Adjacency::ZeroOut), view(Adjacency::ReplaceOne));
+        if self.format == Format::Json {
+            let json = serde_json::json!({
+                "schema": out.display().to_string(), "columns": purchase.columns(), "private": self.simulate.is_none(),
+                "epsilon": {"zero_out": zero, "replace_one": replace}, "delta": self.delta, "event": purchase.event(),
+            });
+            print_line(&json.to_string());
+            return Ok(());
+        }
+        match self.simulate {
+            None => print_line(&format!("guarantee  {}", guarantee_line(zero, replace, self.delta))),
+            Some(_) => print_line("guarantee  none: the noise came from a seed (epsilon is infinite)"),
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let open = privfit::Schema::parse(&text).is_err();
+        print_line(&format!("schema     {}", out.display()));
+        print_line(if open {
+            "next       some bounds are still \"?\", because noise hides them: give them yourself, or buy with a larger epsilon"
+        } else {
+            "next       look at the bounds, then privfit fit --schema with it"
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,66 @@
+//! Colour, on a terminal and nowhere else: never with NO_COLOR, on a dumb terminal, or beside JSON.
+
+use std::io::IsTerminal;
+
+/// Whether an output takes colour.
+#[derive(Clone, Copy)]
+pub(crate) struct Paint(bool);
+
+impl Paint {
+    /// For standard output.
+    pub(crate) fn out() -> Paint {
+        Paint(allowed() && std::io::stdout().is_terminal())
+    }
+
+    /// For standard error.
+    pub(crate) fn err() -> Paint {
+        Paint(allowed() && std::io::stderr().is_terminal())
+    }
+
+    fn with(self, code: &str, text: &str) -> String {
+        if self.0 { format!("\x1b[{code}m{text}\x1b[0m") } else { text.into() }
+    }
+
+    /// A heading.
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.with("1", text)
+    }
+
+    /// What can be left unread.
+    pub(crate) fn dim(self, text: &str) -> String {
+        self.with("2", text)
+    }
+
+    /// A line of talk: what is wrong in red, what is by the way dim.
+    pub(crate) fn line(self, line: &str) -> String {
+        match line.split_once("error: ") {
+            Some(("", rest)) => format!("{}: {rest}", self.with("1;31", "error")),
+            _ if line.starts_with("note: ") => self.dim(line),
+            _ => line.into(),
+        }
+    }
+}
+
+/// Whether anybody may see colour at all.
+pub(crate) fn allowed() -> bool {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|t| t == "dumb");
+    let arguments: Vec<String> = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
+    let json =
+        arguments.iter().any(|a| a == "--format=json") || arguments.windows(2).any(|w| w[0] == "--format" && w[1] == "json");
+    !set("NO_COLOR") && !dumb && !json
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_meant_is_coloured() {
+        let on = Paint(true);
+        assert_eq!(on.line("error: no"), "\x1b[1;31merror\x1b[0m: no");
+        assert_eq!(on.line("note: by the way"), "\x1b[2mnote: by the way\x1b[0m");
+        assert_eq!(on.line("an error: here"), "an error: here");
+        assert_eq!(Paint(false).line("error: no"), "error: no");
+    }
+}

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""Compares `privfit predict` with onnxruntime on exported models: adult, energy, and generated sets of numbers alone.
+
+Models are simulations (seeded noise): only the arithmetic is compared. How to run, from the root of the repository:
+
+    python3 -m venv /tmp/onnx-venv && /tmp/onnx-venv/bin/pip install onnx onnxruntime numpy
+    cargo build --release --bin privfit
+    /tmp/onnx-venv/bin/python crates/privfit-cli/tests/onnx_check.py target/release/privfit
+
+Prints the largest difference of each model and fails above 1e-5 (of the target's range, for numbers).
+"""
+
+import csv
+import gzip
+import math
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+import onnxruntime
+
+TOLERANCE = 1e-5
+root = pathlib.Path(__file__).resolve().parents[3]
+privfit = str(pathlib.Path(sys.argv[1]).resolve())
+
+
+def run(*arguments):
+    done = subprocess.run([privfit, *map(str, arguments)], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"privfit {' '.join(map(str, arguments))}: {done.stderr}")
+    return done.stdout
+
+
+def read(path):
+    opened = gzip.open(path, "rt") if str(path).endswith(".gz") else open(path)
+    with opened as file:
+        return list(csv.DictReader(file))
+
+
+def number(text):
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def feed(session, rows, columns):
+    """Tensors in the form that the graph asks for."""
+    inputs = session.get_inputs()
+    if [i.name for i in inputs] == ["features"]:
+        return {"features": np.array([[number(r[c]) for c in columns] for r in rows], dtype=np.float32)}
+    out = {}
+    for i in inputs:
+        cells = [r[i.name] for r in rows]
+        text = i.type == "tensor(string)"
+        out[i.name] = np.array(cells, dtype=object if text else None).reshape(-1, 1) if text else np.array(
+            [number(c) for c in cells], dtype=np.float32).reshape(-1, 1)
+    return out
+
+
+def compare(name, folder, data, schema, columns, span, *flags):
+    model, graph, predicted = folder / f"{name}.json", folder / f"{name}.onnx", folder / f"{name}.csv"
+    run("fit", "--data", data, "--schema", schema, "--epsilon", 1, "--simulate", 7, "--out", model, "--format", "json", *flags)
+    run("export", model, "--format", "onnx", "--out", graph)
+    run("predict", "--model", model, "--data", data, "--out", predicted)
+    onnx.checker.check_model(onnx.load(graph), full_check=True)
+    facts = {p.key: p.value for p in onnx.load(graph).metadata_props}
+    assert facts["privfit.simulated"] == "true" and len(facts["privfit.model_sha256"]) == 64, facts
+    session = onnxruntime.InferenceSession(str(graph), providers=["CPUExecutionProvider"])
+    rows, expected = read(data), read(predicted)
+    assert len(rows) == len(expected)
+    outputs = {o.name: v for o, v in zip(session.get_outputs(), session.run(None, feed(session, rows, columns)))}
+    worst, wrong = 0.0, 0
+    if "value" in outputs:
+        ours = np.array([float(e["prediction"]) for e in expected])
+        worst = float(np.max(np.abs(outputs["value"][:, 0] - ours))) / span
+    else:
+        ours = [e["prediction"] for e in expected]
+        wrong = sum(a != b for a, b in zip(outputs["label"], ours))
+        heads = [k for k in expected[0] if k.startswith("p(")]
+        if heads:
+            table = np.array([[float(e[h]) for h in heads] for e in expected])
+            worst = float(np.max(np.abs(outputs["probabilities"] - table)))
+    size = graph.stat().st_size
+    print(f"{name:<28} {len(rows):>6} rows  largest difference {worst:.2e}  other labels {wrong}  {size} bytes")
+    # A label may differ only where two scores are equal to the precision of a float.
+    return worst <= TOLERANCE and wrong <= len(rows) / 10000
+
+
+def generated(folder):
+    random.seed(5)
+    path = folder / "numbers.csv"
+    with open(path, "w") as file:
+        file.write("a,b,c,label,three,count\n")
+        for i in range(3000):
+            a, b, c = random.uniform(-20, 120), random.gauss(50, 40), random.expovariate(0.001)
+            s = 0.02 * a - 0.01 * b + 0.3 * math.log1p(c) - 2.5
+            cells = ["" if random.random() < 0.02 else f"{x:.6g}" for x in (a, b, c)]
+            label = "yes" if s + random.gauss(0, 1) > 0 else "no"
+            three = ["x", "y", "z"][min(2, max(0, int(s + 1.5)))]
+            file.write(",".join(cells) + f",{label},{three},{min(40, int(math.exp(min(s, 3)) * 2))}\n")
+    features = "".join(
+        f'[features.{n}]\ntype = "number"\nmin = {lo}\nmax = {hi}\n{more}\n'
+        for n, lo, hi, more in [("a", 0, 100, ""), ("b", -10, 90, ""), ("c", 0, 5000, 'scale = "log"')])
+    schemas = {}
+    for name, target in [("two", 'column = "label"\nclasses = ["no", "yes"]'), ("three", 'column = "three"\nclasses = ["x", "y", "z"]'),
+                         ("count", 'column = "count"\nbounds = [0, 40]')]:
+        for scaling in ["ball", "sphere"]:
+            text = f'[dataset]\nname = "numbers"\n[target]\n{target}\n{features}[encoding]\nscaling = "{scaling}"\n'
+            schemas[name, scaling] = folder / f"{name}-{scaling}.toml"
+            schemas[name, scaling].write_text(text)
+    return path, schemas
+
+
+with tempfile.TemporaryDirectory() as place:
+    folder = pathlib.Path(place)
+    good = []
+    adult = root / "examples/adult/adult.csv.gz"
+    for loss in ["logistic", "softmax", "huber-svm"]:
+        good.append(compare(f"adult-{loss}", folder, adult, root / "examples/adult/schema.toml", None, 1.0, "--loss", loss, "--delta", "4e-10"))
+    good.append(compare("adult-weighted-columns", folder, adult, root / "examples/adult/schema.toml", None, 1.0, "--delta", "4e-10",
+                        "--method", "weighted-columns", "--set", "sparsity=20"))
+    subprocess.run(["bash", root / "examples/energy/generate.sh"], check=True)
+    good.append(compare("energy-squared", folder, root / "examples/energy/test.csv", root / "examples/energy/schema.toml", None, 400.0,
+                        "--delta", "1e-8"))
+    path, schemas = generated(folder)
+    for scaling in ["ball", "sphere"]:
+        for target, losses in [("two", ["logistic", "hinge"]), ("three", ["softmax", "logistic", "huber-svm"]),
+                               ("count", ["squared", "huber", "quantile", "poisson"])]:
+            for loss in losses:
+                good.append(compare(f"{target}-{scaling}-{loss}", folder, path, schemas[target, scaling], ["a", "b", "c"], 40.0,
+                                    "--loss", loss, "--delta", "1e-8"))
+    sys.exit(0 if all(good) else 1)

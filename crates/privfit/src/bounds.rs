@@ -1,0 +1,294 @@
+//! Private bounds: for numeric columns whose range nobody knows, quantiles with noise, bought and paid for.
+//!
+//! *Claim.* Released is one vector of counts with discrete Gaussian noise: for each such column, how many records fall between neighbouring
+//! edges of a fixed public ladder (1, 1.5, 2, 3, 5, 7 times powers of ten, both signs). A record is in one bucket of each of the f columns,
+//! or in none where its cell is no number, so that its L2 norm is at most the root of f; the kernel clips at that on the integers and charges
+//! twice the reach for replace-one. Bounds are read off the noisy counts alone. The schema that comes out says what was bought, and every
+//! certificate of a model that uses it repeats it.
+
+use crate::data::encode::number;
+use crate::data::load::Records;
+use crate::data::{Cell, Record};
+use crate::error::{Error, Result};
+use crate::ledger::record::Scope;
+use crate::ledger::{Request, digest};
+use crate::loss::mean::COUNTS;
+use crate::schema::{Schema, UnitOfPrivacy};
+use privfit_kernel::account::{Adjacency, Event, Target, calibrate};
+use privfit_kernel::engine::Threads;
+use privfit_kernel::privacy::{
+    Contribution, Dataset, DatasetBuilder, Draw, Entropy, Gaussian, Mechanism, RowShape, Run, Sink, Unit,
+};
+use serde::{Deserialize, Serialize};
+
+/// What a schema has from a paid step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bought {
+    /// Columns whose bounds were bought.
+    pub columns: Vec<String>,
+    /// What was released for them.
+    pub event: Event,
+}
+
+/// Steps of the ladder in a decade.
+const STEPS: [f64; 6] = [1.0, 1.5, 2.0, 3.0, 5.0, 7.0];
+
+/// Powers of ten of the ladder.
+const DECADES: std::ops::RangeInclusive<i32> = -4..=12;
+
+/// Edges of the buckets, from the lowest.
+fn edges() -> Vec<f64> {
+    let sizes = DECADES.flat_map(|e| STEPS.map(|s| format!("{s}e{e}").parse::<f64>().unwrap_or(0.0)));
+    let up: Vec<f64> = sizes.collect();
+    up.iter().rev().map(|x| -x).chain([0.0]).chain(up.iter().copied()).collect()
+}
+
+/// A column with an open bound.
+#[derive(Clone, Debug, PartialEq)]
+struct Open {
+    name: String,
+    min: bool,
+    max: bool,
+}
+
+/// A schema with open bounds.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    text: String,
+    open: Vec<Open>,
+    schema: Schema,
+}
+
+/// Name of the column that a header line is about.
+fn header(line: &str) -> Option<String> {
+    let table: toml::Table = toml::from_str(line.trim()).ok()?;
+    let features = table.get("features")?.as_table()?;
+    (features.len() == 1).then(|| features.keys().next().cloned()).flatten()
+}
+
+/// The text with every open bound of a numeric column replaced.
+fn fill(text: &str, mut value: impl FnMut(&str, bool) -> Option<f64>) -> String {
+    let mut column: Option<String> = None;
+    let mut out = String::new();
+    for line in text.lines() {
+        let plain = line.trim();
+        if plain.starts_with('[') {
+            column = header(plain);
+        }
+        let key = plain.split('=').next().unwrap_or("").trim();
+        let open = plain.split_once('=').is_some_and(|(_, v)| v.trim_start().starts_with("\"?\""));
+        match (&column, key) {
+            (Some(name), "min" | "max") if open => match value(name, key == "min") {
+                Some(x) => out.push_str(&format!("{key} = {x:?}\n")),
+                None => out.push_str(&format!("{line}\n")),
+            },
+            _ => out.push_str(&format!("{line}\n")),
+        }
+    }
+    out
+}
+
+impl Draft {
+    /// Reads a schema whose numeric columns may have "?" for min and max. Everything else must be there.
+    pub fn parse(text: &str) -> Result<Draft> {
+        let mut open: Vec<Open> = Vec::new();
+        // Any bounds will do to check all the rest.
+        let filled = fill(text, |name, min| {
+            match open.iter_mut().find(|o| o.name == name) {
+                Some(o) => (o.min, o.max) = (o.min | min, o.max | !min),
+                None => open.push(Open { name: name.into(), min, max: !min }),
+            }
+            Some(if min { -1e300 } else { 1e300 })
+        });
+        let schema = Schema::parse(&filled)?;
+        if open.is_empty() {
+            return Err(Error::misuse(
+                "no numeric column of the schema has an open bound: put min = \"?\" or max = \"?\" where one is",
+            ));
+        }
+        if schema.unit != UnitOfPrivacy::Row {
+            return Err(Error::misuse("bounds can be bought for unit = \"row\" only: take them from documentation instead"));
+        }
+        Ok(Draft { text: text.into(), open, schema })
+    }
+
+    /// The public facts, with bounds that mean nothing where they are open.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Columns whose bounds are open.
+    pub fn columns(&self) -> Vec<&str> {
+        self.open.iter().map(|o| o.name.as_str()).collect()
+    }
+}
+
+/// A purchase, complete before data are opened.
+pub struct Purchase {
+    draft: Draft,
+    edges: Vec<f64>,
+    noise: Gaussian,
+    event: Event,
+    adjacency: Adjacency,
+    target: Target,
+    beyond: f64,
+    rows: u64,
+    rows_known: bool,
+}
+
+/// Plans. `beyond` is the part of the records that may lie outside at either end.
+pub fn prepare(draft: Draft, target: Target, adjacency: Adjacency, beyond: f64, rows: u64) -> Result<Purchase> {
+    if !(target.epsilon > 0.0 && target.epsilon.is_finite()) || !(target.delta > 0.0 && target.delta < 1.0) {
+        return Err(Error::misuse("give a positive --epsilon, and a --delta between 0 and 1 (1/rows^2 is a common choice)"));
+    }
+    if target.delta >= 1.0 / rows.max(1) as f64 {
+        return Err(Error::misuse(format!(
+            "delta is {} and there are {rows} rows: give a smaller one (say {:.1e})",
+            target.delta,
+            1.0 / (rows.max(2) as f64).powi(2)
+        )));
+    }
+    if !(0.0..=0.25).contains(&beyond) {
+        return Err(Error::misuse(format!("--beyond is {beyond}: give a number from 0 to 0.25")));
+    }
+    let edges = edges();
+    let dimension = draft.open.len() * (edges.len() + 1);
+    let clip = (draft.open.len() as f64).sqrt() * (1.0 + 1e-9);
+    let of = |nm: f64| Gaussian::new(clip, nm, rows);
+    let failed = Event::NotPrivate { why: "no such noise".into() };
+    let noise = of(calibrate(target, |nm| of(nm).map_or(failed.clone(), |g| g.event(dimension)), adjacency)?.upper)?;
+    let event = noise.event(dimension);
+    let rows_known = adjacency != Adjacency::AddRemove;
+    Ok(Purchase { draft, edges, noise, event, adjacency, target, beyond, rows, rows_known })
+}
+
+fn add(_: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>) {
+    unit.each(0, |i, x| sink.add(i, x));
+}
+
+impl Purchase {
+    /// What it will cost.
+    pub fn event(&self) -> &Event {
+        &self.event
+    }
+
+    /// Columns whose bounds are bought.
+    pub fn columns(&self) -> Vec<&str> {
+        self.draft.columns()
+    }
+
+    /// Standard deviation of the noise on a count.
+    pub fn noise(&self) -> f64 {
+        self.noise.standard_deviation()
+    }
+
+    /// What it asks of a ledger, under a name.
+    pub fn request(&self, name: &str) -> Result<Request> {
+        let said = serde_json::json!({
+            "draft": self.draft.text, "rows": self.rows, "epsilon": self.target.epsilon, "delta": self.target.delta, "beyond": self.beyond,
+            "event": self.event,
+        });
+        Ok(Request {
+            name: name.into(),
+            job: "bounds".into(),
+            digest: digest(&[b"bounds", env!("CARGO_PKG_VERSION").as_bytes(), name.as_bytes(), said.to_string().as_bytes()]),
+            scope: Scope::of(&self.draft.schema, self.adjacency)?,
+            event: self.event.clone(),
+        })
+    }
+
+    /// Reads the records: each becomes its buckets.
+    fn open(&self, source: &dyn Records, entropy: &Entropy) -> Result<Dataset> {
+        let (columns, buckets) = (self.draft.open.len(), self.edges.len() + 1);
+        let shape =
+            RowShape { dimension: columns * buckets, row_norm: (columns as f64).sqrt(), sparse: true, rows_per_unit: None };
+        let mut builder = DatasetBuilder::new(entropy, shape)?;
+        for part in 0..source.parts() {
+            let mut reader = source.open(part, &self.draft.schema)?;
+            let mut places = Vec::new();
+            for open in &self.draft.open {
+                let place = reader.columns().iter().position(|c| *c == open.name);
+                places.push(place.ok_or_else(|| {
+                    Error::misuse(format!("the file has no column {:?} that the schema names: check the header", open.name))
+                })?);
+            }
+            let mut pairs = Vec::new();
+            reader.read(&mut |record| {
+                pairs.clear();
+                for (j, place) in places.iter().enumerate() {
+                    let cell = match record {
+                        Record::Cells(cells) => cells.get(*place).copied().unwrap_or(Cell::Missing),
+                        Record::Dense(values) => values.get(*place).map_or(Cell::Missing, |x| Cell::Number(*x)),
+                        _ => Cell::Missing,
+                    };
+                    if let Some(x) = number(cell) {
+                        let bucket = self.edges.partition_point(|e| *e <= x);
+                        pairs.push(((j * buckets + bucket) as u32, 1.0));
+                    }
+                }
+                builder.sparse_row(&pairs, COUNTS);
+            })?;
+        }
+        Ok(builder.build())
+    }
+
+    /// Reads the records and gives the schema with its bounds.
+    pub fn run(&self, source: &dyn Records, entropy: &Entropy, threads: usize) -> Result<String> {
+        let data = self.open(source, entropy)?;
+        if self.rows_known && self.rows != data.slots() as u64 {
+            return Err(Error::misuse("the files changed while they were read: run again"));
+        }
+        let engine = Threads::new(threads);
+        let mut run = Run::begin(&data, &engine, entropy, &self.event)?;
+        let dimension = self.draft.open.len() * (self.edges.len() + 1);
+        let contribution = Contribution { name: "buckets", dimension, parameters: Vec::new(), add };
+        let everyone = run.everyone()?;
+        let counts = run.at(&self.noise, |run, scale| {
+            let noise = run.draw(&scale, dimension)?;
+            let value = everyone.sum(&noise, &contribution)?;
+            run.release(noise, &value)
+        })?;
+        let released = run.close(counts)?;
+        Ok(self.text(released.value(), released.event()))
+    }
+
+    /// The schema from the noisy counts, and from nothing else.
+    fn text(&self, counts: &[f64], event: &Event) -> String {
+        let buckets = self.edges.len() + 1;
+        let found: Vec<Option<(f64, f64)>> = counts.chunks(buckets).map(|c| self.between(c)).collect();
+        let place = |name: &str| self.draft.open.iter().position(|o| o.name == name);
+        let filled = fill(&self.draft.text, |name, min| {
+            let (low, high) = place(name).and_then(|j| found[j])?;
+            Some(if min { low } else { high })
+        });
+        let quote = |text: &str| toml::Value::String(text.into()).to_string();
+        let columns: Vec<String> = self.draft.open.iter().map(|o| quote(&o.name)).collect();
+        let event = serde_json::to_string(event).unwrap_or_default();
+        format!(
+            "{}\n# These bounds were bought from the private records, with noise. Certificates repeat it; do not remove it.\n[bought]\n\
+             columns = [{}]\nevent = '{event}'\n",
+            filled.trim_end(),
+            columns.join(", ")
+        )
+    }
+
+    /// The edges between which most records lie; none if noise hides them all.
+    fn between(&self, counts: &[f64]) -> Option<(f64, f64)> {
+        // Empty buckets hold noise: what is not clearly above it is left out.
+        let least = 3.0 * self.noise.standard_deviation();
+        let kept: Vec<f64> = counts.iter().map(|c| if *c > least { *c } else { 0.0 }).collect();
+        let enough = self.beyond * kept.iter().sum::<f64>();
+        let reach = |order: Vec<usize>| {
+            let mut sum = 0.0;
+            order.into_iter().find(|i| {
+                sum += kept[*i];
+                kept[*i] > 0.0 && sum > enough
+            })
+        };
+        let (low, high) = (reach((0..kept.len()).collect())?, reach((0..kept.len()).rev().collect())?);
+        let (low, high) = (low.min(high), low.max(high));
+        let last = self.edges.len() - 1;
+        Some((self.edges[low.saturating_sub(1)], self.edges[high.min(last)])).filter(|(low, high)| low < high)
+    }
+}

@@ -1,0 +1,135 @@
+//! A graph that grows node by node. Names are given in order, so that the same model gives the same bytes.
+
+use super::proto::{Element, Message, attribute, doubles, integers, number_list, text_list, texts, value};
+
+/// Nodes and constants.
+#[derive(Default)]
+pub(crate) struct Graph {
+    nodes: Vec<Message>,
+    constants: Vec<Message>,
+    inputs: Vec<Message>,
+    outputs: Vec<Message>,
+    names: usize,
+    /// Names of inputs, which no output may have.
+    taken: Vec<String>,
+}
+
+impl Graph {
+    fn name(&mut self, what: &str) -> String {
+        self.names += 1;
+        // No column of a table is called like this.
+        format!("privfit:{}_{}", what.to_lowercase(), self.names)
+    }
+
+    fn node(&mut self, operator: &str, domain: &str, inputs: &[&str], output: &str, attributes: &[Message]) {
+        let named = inputs.iter().fold(Message::default(), |m, i| m.text(1, i)).text(2, output).text(3, output);
+        let node = named.text(4, operator).all(5, attributes);
+        self.nodes.push(if domain.is_empty() { node } else { node.text(7, domain) });
+    }
+
+    /// An input of the user; `width` values to a row.
+    pub(crate) fn input(&mut self, name: &str, element: Element, width: usize) {
+        self.taken.push(name.into());
+        self.inputs.push(value(name, element, Some(width)));
+    }
+
+    /// Gives a result its name (with a line below it, if a column has the name already); `width` is none for one value to a row.
+    pub(crate) fn output(&mut self, from: &str, name: &str, element: Element, width: Option<usize>) {
+        let name = &format!("{name}{}", if self.taken.iter().any(|t| t == name) { "_" } else { "" });
+        self.node("Identity", "", &[from], name, &[]);
+        self.outputs.push(value(name, element, width));
+    }
+
+    /// Doubles of a shape.
+    pub(crate) fn constant(&mut self, shape: &[usize], values: &[f64]) -> String {
+        let name = self.name("constant");
+        self.constants.push(doubles(&name, shape, values));
+        name
+    }
+
+    /// One double.
+    pub(crate) fn scalar(&mut self, value: f64) -> String {
+        self.constant(&[], &[value])
+    }
+
+    /// Whole numbers.
+    pub(crate) fn integers(&mut self, values: &[i64]) -> String {
+        let name = self.name("integers");
+        self.constants.push(integers(&name, values));
+        name
+    }
+
+    /// An operation of the main set.
+    pub(crate) fn apply(&mut self, operator: &str, inputs: &[&str]) -> String {
+        self.apply_with(operator, inputs, &[])
+    }
+
+    fn apply_with(&mut self, operator: &str, inputs: &[&str], attributes: &[Message]) -> String {
+        let name = self.name(operator);
+        self.node(operator, "", inputs, &name, attributes);
+        name
+    }
+
+    /// An operation with a number at its right side.
+    pub(crate) fn with(&mut self, operator: &str, left: &str, right: f64) -> String {
+        let right = self.scalar(right);
+        self.apply(operator, &[left, &right])
+    }
+
+    /// Another type of elements.
+    pub(crate) fn cast(&mut self, from: &str, element: Element) -> String {
+        self.apply_with("Cast", &[from], &[attribute("to", element as i64)])
+    }
+
+    /// Columns side by side.
+    pub(crate) fn beside(&mut self, parts: &[&str]) -> String {
+        if let [one] = parts {
+            return one.to_string();
+        }
+        self.apply_with("Concat", parts, &[attribute("axis", 1)])
+    }
+
+    /// Sum of each row, as a column.
+    pub(crate) fn row_sums(&mut self, from: &str) -> String {
+        let axes = self.integers(&[1]);
+        self.apply_with("ReduceSum", &[from, &axes], &[attribute("keepdims", 1)])
+    }
+
+    /// Number of the largest value of each row; the first of equals.
+    pub(crate) fn largest(&mut self, from: &str) -> String {
+        self.apply_with("ArgMax", &[from], &[attribute("axis", 1), attribute("keepdims", 0)])
+    }
+
+    /// Exponentials over their sum, row by row.
+    pub(crate) fn softmax(&mut self, from: &str) -> String {
+        self.apply_with("Softmax", &[from], &[attribute("axis", 1)])
+    }
+
+    /// A column without its second dimension.
+    pub(crate) fn flat(&mut self, from: &str) -> String {
+        let shape = self.integers(&[-1]);
+        self.apply("Reshape", &[from, &shape])
+    }
+
+    /// The text of each number.
+    pub(crate) fn named(&mut self, numbers: &str, values: &[String]) -> String {
+        let name = self.name("names");
+        self.constants.push(texts(&name, values));
+        self.apply_with("Gather", &[&name, numbers], &[attribute("axis", 0)])
+    }
+
+    /// The place of each text in a list; -1 for one that is not there.
+    pub(crate) fn places(&mut self, from: &str, values: &[String]) -> String {
+        let name = self.name("places");
+        let numbers: Vec<i64> = (0..values.len() as i64).collect();
+        let lists = [text_list("keys_strings", values), number_list("values_int64s", &numbers), attribute("default_int64", -1)];
+        self.node("LabelEncoder", "ai.onnx.ml", &[from], &name, &lists);
+        name
+    }
+
+    /// `GraphProto`.
+    pub(crate) fn done(self, name: &str) -> Message {
+        let nodes = Message::default().all(1, &self.nodes).text(2, name).all(5, &self.constants);
+        nodes.all(11, &self.inputs).all(12, &self.outputs)
+    }
+}

@@ -10,7 +10,7 @@ mod claim;
 mod declared;
 pub(crate) mod derive;
 mod entry;
-mod merge;
+pub(crate) mod merge;
 mod numbers;
 mod page;
 pub mod verify;
@@ -23,8 +23,9 @@ pub use claim::{Claim, Contact, Identity, Neighbours, Notion, Plain, Point, Regi
 pub use declared::{Declared, SECTORS};
 pub use entry::{entry, yaml};
 pub use numbers::{ATTACK_RATE, DELTAS};
-pub use page::{page, percent_up, up};
+pub use page::{page, percent_up, release_line, up};
 pub use verify::{Check, Verdict};
+pub use words::releases_of;
 
 use serde::{Deserialize, Serialize};
 

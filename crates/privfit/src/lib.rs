@@ -26,6 +26,7 @@ pub mod ledger;
 pub mod loss;
 pub mod method;
 pub mod model;
+pub mod report;
 pub mod request;
 pub mod schema;
 pub mod solve;

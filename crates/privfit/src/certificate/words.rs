@@ -149,6 +149,13 @@ fn power(x: u64) -> String {
     if x.is_power_of_two() { format!("2^{}", x.trailing_zeros()) } else { x.to_string() }
 }
 
+/// What an event releases, one by one and in words.
+pub fn releases_of(event: &Event) -> Vec<Release> {
+    let mut out = Vec::new();
+    releases(event, 1, None, &mut out);
+    out
+}
+
 /// The leaves of an event in words, with how often each happens.
 pub(super) fn releases(event: &Event, times: u64, rate: Option<f64>, out: &mut Vec<Release>) {
     let mut leaf = |what: String, multiplier: Option<f64>, replace: Option<f64>, grid: Option<String>| {

@@ -318,7 +318,6 @@ fn names_are_not_code() {
     hostile(&at);
     at.ok("report h.json --results h-results.json --out h.html");
     let page = at.read("h.html");
-    is_closed(&page.replace("src=x", ""));
     assert_eq!(page.matches("<script>").count(), 1, "only ours");
     assert!(!page.contains("<img") && !page.contains("<b onclick") && page.matches("</title>").count() > 100);
     assert!(

@@ -44,7 +44,7 @@ pub(crate) struct Seen {
     pub(crate) overflow: String,
     /// Whether the dark colours are in force.
     pub(crate) dark: bool,
-    /// Plots that offer to read values off.
+    /// Plots that values can be read off.
     pub(crate) readouts: usize,
 }
 
@@ -58,8 +58,15 @@ const PROBE: &str = "<script>addEventListener('load', function () {
   document.querySelectorAll('.scroll').forEach(function (e) {
     if (wide < 500 && e.offsetParent && e.scrollWidth > e.clientWidth + 1) { out.push('table ' + e.scrollWidth); }
   });
+  // Reading off works: a key moves the cross, and the values change.
+  var read = 0;
+  document.querySelectorAll('svg.plot').forEach(function (svg) {
+    var line = svg.parentNode.querySelector('.readout'), before = line.textContent;
+    svg.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight' }));
+    read += !line.hidden && line.textContent !== before && svg.querySelector('.cross.on') ? 1 : 0;
+  });
   var said = [wide, matchMedia('(prefers-color-scheme: dark)').matches ? 1 : 0,
-    document.querySelectorAll('.readout:not([hidden])').length, out.slice(0, 5).join(' ')].join('|');
+    read, out.slice(0, 5).join(' ')].join('|');
   document.documentElement.dataset.seen = said;
   if (parent !== window) { parent.postMessage(said, '*'); }
 });</script></body>";

@@ -13,14 +13,19 @@ const NAMES: f64 = 246.0;
 const LEFT: f64 = 258.0;
 const RIGHT: f64 = 548.0;
 const VALUES: f64 = 636.0;
-/// Longest name that is written in full; the rest is in its title.
-const LONGEST: usize = 21;
+/// Longest names that are written in full, on a wide screen and on a phone; the rest is in a title.
+const LONGEST: [usize; 2] = [30, 18];
 
-fn cut(name: &str) -> String {
-    match name.chars().count() > LONGEST {
-        true => name.chars().take(LONGEST - 1).chain(['…']).collect(),
+fn cut(name: &str, longest: usize) -> String {
+    match name.chars().count() > longest {
+        true => name.chars().take(longest - 1).chain(['…']).collect(),
         false => name.into(),
     }
+}
+
+/// A number with its sign, and a minus that is as wide as a plus.
+pub(super) fn signed(x: f64, digits: usize) -> String {
+    format!("{x:+.digits$}").replace('-', "\u{2212}")
 }
 
 /// The picture.
@@ -56,20 +61,24 @@ pub(super) fn bars(weights: &Weights, point: bool) -> String {
         let y = TOP + ROW * i as f64;
         let name = w.class.as_ref().map_or(w.feature.clone(), |c| format!("{c}: {}", w.feature));
         let (a, b) = (at(w.value.min(0.0)), at(w.value.max(0.0)));
+        let m = y + 0.68 * ROW;
+        let label = |class: &str, longest: usize| {
+            format!("<text class=\"{class}\" x=\"{NAMES}\" y=\"{m}\" text-anchor=\"end\">{}</text>", escape(&cut(&name, longest)))
+        };
         let _ = writeln!(
             svg,
-            "<g class=\"bar {}\"><title>{}: {:+.6}</title><rect class=\"hit\" x=\"0\" y=\"{y}\" width=\"{WIDTH}\" \
-             height=\"{ROW}\"/><text x=\"{NAMES}\" y=\"{m}\" text-anchor=\"end\">{}</text><rect x=\"{a:.1}\" y=\"{:.1}\" \
-             width=\"{:.1}\" height=\"{:.1}\"/><text x=\"{VALUES}\" y=\"{m}\" text-anchor=\"end\">{:+.3}</text></g>",
+            "<g class=\"bar {}\"><title>{}: {}</title><rect class=\"hit\" x=\"0\" y=\"{y}\" width=\"{WIDTH}\" \
+             height=\"{ROW}\"/>{}{}<rect x=\"{a:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"/><text x=\"{VALUES}\" \
+             y=\"{m}\" text-anchor=\"end\">{}</text></g>",
             if w.value < 0.0 { "c2" } else { "c1" },
             escape(&name),
-            w.value,
-            escape(&cut(&name)),
+            signed(w.value, 6),
+            label("roomy", LONGEST[0]),
+            label("tight", LONGEST[1]),
             y + 5.0,
             (b - a).max(0.5),
             ROW - 10.0,
-            w.value,
-            m = y + 0.68 * ROW
+            signed(w.value, 3)
         );
     }
     let zero = at(0.0);

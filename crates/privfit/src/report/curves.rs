@@ -11,11 +11,8 @@ const SMALLEST: f64 = 1e-4;
 pub(super) const FLOOR: f64 = 1e-12;
 /// Largest epsilon that is drawn.
 const LARGEST: f64 = 60.0;
-/// Shares of false alarms.
-const RATES: [f64; 31] = [
-    0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.13, 0.16, 0.2, 0.24, 0.28, 0.32, 0.36, 0.4, 0.45, 0.5,
-    0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0,
-];
+/// Small shares of false alarms; larger ones follow in steps of 2 %.
+const RATES: [f64; 11] = [0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08];
 
 /// Epsilon and the delta that holds there.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -63,12 +60,14 @@ impl PrivacyCurve {
                 Spot { epsilon, delta: least }
             })
             .collect();
-        let attacks = RATES.map(|rate| {
+        let rates = RATES.into_iter().chain((5..=50).map(|i| f64::from(i) / 50.0));
+        let attack = |rate: f64| {
             let best = points.iter().chain([&claim]).map(|p| right_alarms(*p, rate)).fold(1.0, f64::min);
             let stated = known.filter(|k| k.false_positive_rate == rate).map_or(1.0, |k| k.true_positive_rate);
             Attack { false_positive_rate: rate, true_positive_rate: best.min(stated).max(rate) }
-        });
-        PrivacyCurve { adjacency, claim, points, attacks: attacks.to_vec() }
+        };
+        let attacks = rates.map(attack).collect();
+        PrivacyCurve { adjacency, claim, points, attacks }
     }
 }
 

@@ -34,25 +34,28 @@ pub(super) fn steers(c: char) -> bool {
 /// A page in the making: sections one after the other.
 #[derive(Default)]
 pub(super) struct Page {
-    body: String,
+    /// HTML of each section.
+    bodies: Vec<String>,
+    /// Their ids and titles.
     sections: Vec<(&'static str, String)>,
 }
 
 impl Page {
     /// A section; the body is HTML.
     pub(super) fn section(&mut self, id: &'static str, title: &str, body: &str) {
-        let _ = writeln!(
-            self.body,
-            "<section id=\"{id}\" aria-labelledby=\"{id}-h\">\n<h2 id=\"{id}-h\">{}</h2>\n{}\n</section>",
+        self.bodies.push(format!(
+            "<section id=\"{id}\" aria-labelledby=\"{id}-h\">\n<h2 id=\"{id}-h\">{}</h2>\n{}\n</section>\n",
             escape(title),
             body.trim_end()
-        );
+        ));
         self.sections.push((id, title.into()));
     }
 
-    /// The whole file. `head` is HTML that stands above the list of sections.
+    /// The whole file. `head` is HTML that stands at the top. The first section says what matters, so the list of sections follows it.
     pub(super) fn finish(self, title: &str, head: &str) -> String {
         let links: String = self.sections.iter().map(|(id, t)| format!("<li><a href=\"#{id}\">{}</a></li>", escape(t))).collect();
+        let first = self.bodies.first().map(String::as_str).unwrap_or_default();
+        let rest = self.bodies.get(1..).unwrap_or_default().concat();
         // Nothing is ever loaded, and only these two texts run or style: a script in a name would stay a name even if it came this far.
         let policy = format!(
             "default-src 'none'; img-src data:; script-src '{}'; style-src '{}'; base-uri 'none'; form-action 'none'",
@@ -65,12 +68,11 @@ impl Page {
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n\
              <link rel=\"icon\" href=\"data:,\">\n<title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n\
-             <header>\n{head}\n</header>\n<nav aria-label=\"Sections\"><ol>{links}</ol></nav>\n{}\
+             <header>\n{head}\n</header>\n{first}<nav aria-label=\"Sections\"><h2>On this page</h2><ol>{links}</ol></nav>\n{rest}\
              <footer><p>Written by {}. The same file gives the same page; the page loads nothing and sends nothing.</p></footer>\n\
              </main>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
             super::MARKS[0],
             escape(title),
-            self.body,
             escape(&crate::artifact::program())
         )
     }
@@ -130,8 +132,13 @@ pub(super) fn table(columns: &[&str], rows: &[Vec<String>], marked: Option<usize
         let cells: String = row.iter().enumerate().map(|(i, t)| cell("td", i, t)).collect();
         let _ = writeln!(body, "<tr{class}>{cells}</tr>");
     }
-    // On a phone each row of a wide table becomes a card.
-    let wide = if columns.len() > 3 { " class=\"wide\"" } else { "" };
+    // On a phone each row of a table with much text becomes a card. A table of numbers is no wider than it must be.
+    let texts = numeric.iter().filter(|n| !**n).count();
+    let wide = match (columns.len(), texts) {
+        (_, 0) => " class=\"narrow\"",
+        (n, t) if n > 3 || t > 1 => " class=\"wide\"",
+        _ => "",
+    };
     format!("<div class=\"scroll\"><table{wide}>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table></div>\n")
 }
 

@@ -110,8 +110,8 @@ impl LedgerReport {
         match (self.fixed, self.added) {
             _ if n == 0 => "Nothing was spent yet.".into(),
             (Some(fixed), Some(added)) if n > 1 => format!(
-                "{jobs}, epsilon {}, not {}: had they been fixed beforehand. At most {} though each may have been chosen after the \
-                 answers before it; that is what counts.",
+                "{jobs}, epsilon {}, not {}, had they been fixed beforehand; at most {} though each may have been chosen after the \
+                 answers before it, and that is what counts.",
                 up(fixed),
                 up(added),
                 up(self.filter)

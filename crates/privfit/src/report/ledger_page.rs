@@ -120,8 +120,9 @@ fn spending(r: &LedgerReport, page: &mut Page) {
         marks: Vec::new(),
     };
     let mut body = plot.figure(
-        "The ledger counts jobs together, which is far less than the sum of their epsilons. The first job counts by itself; with the second \
-         the count changes to one that holds for jobs that are chosen after answers, so that the line may jump there.",
+        "The first job counts by itself. From the second on the ledger counts in a way that holds though jobs are chosen after the answers \
+         before them: that costs something at once, so that the line jumps there, and hardly anything for each further job. Adding epsilons \
+         up is drawn for comparison; it would need the sum of all deltas as well.",
     );
     let rows: Vec<Vec<String>> =
         r.jobs.iter().take(LISTED).enumerate().map(|(i, j)| vec![(i + 1).to_string(), j.name.clone(), up(j.together)]).collect();

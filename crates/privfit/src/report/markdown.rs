@@ -69,7 +69,7 @@ pub(super) fn model(r: &ModelReport) -> String {
     }
     out += &list(&details);
     let stated = c.registry.intended_use.as_deref().unwrap_or("Not stated.");
-    let _ = write!(out, "## Intended use\n\n{}\n\n## What is guaranteed\n\n{}\n\n", plain(stated), plain(&c.plain.sentence));
+    let _ = write!(out, "## Intended use\n\n{}\n\n## Guarantee\n\n{}\n\n", plain(stated), plain(&c.plain.sentence));
     if r.private {
         let show = |e: Option<f64>| e.map_or("infinite".into(), up);
         let share = |x: Option<f64>| x.map_or("no bound".into(), |x| format!("{} %", percent_up(x)));

@@ -34,7 +34,11 @@ pub(super) fn sections(r: &ModelReport, page: &mut Page) {
 
 fn assumptions(r: &ModelReport, page: &mut Page) {
     let c = &r.certificate;
-    let mut body = String::from("<h3>Taken as public</h3>\n");
+    let mut body = String::new();
+    if !r.private {
+        body += &paragraph("None of this makes this model private. It is what a private one would rest on.");
+    }
+    body += "<h3>Taken as public</h3>\n";
     body += &paragraph("These facts were known before the records were opened. They are not protected.");
     let facts: Vec<Vec<String>> = c.unprotected.facts.iter().map(|f| vec![f.what.clone(), f.source.clone()]).collect();
     body += &table(&["fact", "where it comes from"], &facts, None);
@@ -58,7 +62,11 @@ fn assumptions(r: &ModelReport, page: &mut Page) {
 fn mechanism(r: &ModelReport, page: &mut Page) {
     let (c, m) = (&r.certificate, &r.certificate.mechanism);
     let mut body = pairs(&[("method", m.method.clone()), ("loss", m.loss.clone()), ("source", m.source.clone())]);
-    body += &format!("<h3>Theorem</h3>\n{}", paragraph(&m.theorem));
+    body += "<h3>Theorem</h3>\n";
+    if !r.private {
+        body += &paragraph("It does not apply to this model, because the model is not private. For a private one it says:");
+    }
+    body += &paragraph(&m.theorem);
     body += "<h3>Releases</h3>\n";
     let mut releases: Vec<String> = m.releases.iter().take(LISTED).map(release_line).collect();
     if m.releases.len() > LISTED {
@@ -84,7 +92,7 @@ fn mechanism(r: &ModelReport, page: &mut Page) {
         lines.push(("composition".into(), c.accounting.composition.clone()));
         body += &pairs(&lines);
     }
-    page.section("theorems", "Why it is private", &body);
+    page.section("theorems", if r.private { "Why it is private" } else { "How it was made" }, &body);
 }
 
 fn identity(r: &ModelReport, page: &mut Page) {

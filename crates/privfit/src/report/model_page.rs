@@ -1,6 +1,6 @@
 //! The page of a model: what is guaranteed, in words, numbers and pictures. What that rests on follows in `model_basis.rs`.
 
-use super::bars::bars;
+use super::bars::{bars, signed};
 use super::curves::FLOOR;
 use super::html::{Page, escape, folded, paragraph, table, tiles};
 use super::meaning::{MEANINGS, Meaning};
@@ -10,6 +10,9 @@ use super::plot::{Plot, Series};
 use super::scale::{Axis, Unit, short};
 use crate::certificate::{percent_up, up};
 use privfit_kernel::account::Adjacency;
+
+/// Runs that are listed without being asked for.
+const FEW: usize = 8;
 
 /// Colours of the notions.
 pub(super) fn class(adjacency: Adjacency) -> &'static str {
@@ -65,7 +68,8 @@ fn guarantee(r: &ModelReport, page: &mut Page) {
         if r.private {
             body += &paragraph("Under the notion of neighbours that was asked for, nothing finite is proved.");
         }
-        return page.section("guarantee", "What is guaranteed", &body);
+        let title = if r.private { "What is guaranteed" } else { "Nothing is guaranteed" };
+        return page.section("guarantee", title, &body);
     };
     let except = if risk.except == 0.0 { String::new() } else { format!(", but for a chance of {:.1e}", 1.05 * risk.except) };
     body += &tiles(&[
@@ -216,13 +220,8 @@ fn attacks(r: &ModelReport, page: &mut Page) {
             "Line plot of the share of right alarms against the share of false alarms; the diagonal is guessing, and the lines \
                       above it are bounds for the best attacker."
                 .into(),
-        x: Axis {
-            label: "false alarms, share of people who are not in the data".into(),
-            low: 0.0,
-            high: 1.0,
-            unit: Unit::Percent,
-        },
-        y: Axis { label: "found, share of people who are".into(), low: 0.0, high: 1.0, unit: Unit::Percent },
+        x: Axis { label: "false alarms".into(), low: 0.0, high: 1.0, unit: Unit::Percent },
+        y: Axis { label: "found (right alarms)".into(), low: 0.0, high: 1.0, unit: Unit::Percent },
         series,
         levels: Vec::new(),
         marks: Vec::new(),
@@ -231,7 +230,10 @@ fn attacks(r: &ModelReport, page: &mut Page) {
         "An attacker who tests whether a person is in the data can be bold or careful. No attack on this model, whatever it computes, is \
          above the lines; guessing is on the diagonal. The nearer a line is to the diagonal, the more private the model.",
     );
-    body += &plot.figure("Bounds that follow from the curve above; they hold for every test that anybody could think of.");
+    body += &plot.figure(
+        "False alarms: share of people who are not in the data and are taken for one who is. Found: share of people who are, and are \
+         recognised. Bounds that follow from the curve above; they hold for every test that anybody could think of.",
+    );
     let picked = [0.001, 0.01, 0.05, 0.1, 0.5];
     let rows: Vec<Vec<String>> = picked
         .iter()
@@ -307,11 +309,17 @@ fn weights(r: &ModelReport, page: &mut Page) {
         .iter()
         .map(|x| {
             let name = x.class.as_ref().map_or(x.feature.clone(), |c| format!("{c}: {}", x.feature));
-            vec![name, format!("{:+.6}", x.value)]
+            vec![name, signed(x.value, 6)]
         })
         .collect();
     body += &folded("The same as a table", &table(&["encoded feature", "#value"], &rows, None));
     page.section("weights", "What was released", &body);
+}
+
+/// With a capital at the beginning.
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |c| c.to_uppercase().chain(letters).collect())
 }
 
 fn accuracy(r: &ModelReport, page: &mut Page) {
@@ -340,7 +348,7 @@ fn accuracy(r: &ModelReport, page: &mut Page) {
         };
         let plot = Plot {
             id: "accuracy-plot",
-            title: format!("{} against epsilon", results.metric),
+            title: format!("{} against epsilon", capital(&results.metric)),
             description: points.iter().map(text).collect::<Vec<_>>().join("; "),
             x: Axis::from_zero("epsilon", points.iter().map(|p| p.0).fold(0.1, f64::max), Unit::Plain),
             y: Axis::around(&results.metric, least, most, if share { Unit::Percent } else { Unit::Plain }),
@@ -359,7 +367,7 @@ fn accuracy(r: &ModelReport, page: &mut Page) {
     let rows: Vec<Vec<String>> = results
         .runs
         .iter()
-        .take(200)
+        .take(1000)
         .map(|run| {
             let epsilon = match (run.open, run.epsilon) {
                 (true, _) => "without privacy".into(),
@@ -371,7 +379,12 @@ fn accuracy(r: &ModelReport, page: &mut Page) {
             vec![epsilon, show(run.value), others.join(", ")]
         })
         .collect();
-    body += &table(&["epsilon", &format!("#{}", results.metric), "also measured"], &rows, None);
+    let metric = format!("#{}", results.metric);
+    let runs = match rows.iter().all(|r| r[2].is_empty()) {
+        true => table(&["epsilon", &metric], &rows.iter().map(|r| r[..2].to_vec()).collect::<Vec<_>>(), None),
+        false => table(&["epsilon", &metric, "also measured"], &rows, None),
+    };
+    body += &if rows.len() > FEW { folded(&format!("All {} runs", results.runs.len()), &runs) } else { runs };
     body += "<p class=\"note\">As given with the report. The certificate does not cover these numbers, nothing here checks them, and they \
              are exact statements about the rows they were measured on: those must be public.</p>\n";
     page.section("accuracy", "How good it is", &body);

@@ -8,7 +8,7 @@ use std::fmt::Write;
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 380.0;
 const LEFT: f64 = 74.0;
-const RIGHT: f64 = 20.0;
+const RIGHT: f64 = 34.0;
 const TOP: f64 = 44.0;
 const BOTTOM: f64 = 64.0;
 

@@ -14,6 +14,7 @@ mod meaning;
 mod model;
 mod model_basis;
 mod model_page;
+mod model_released;
 mod plot;
 mod results;
 mod scale;

@@ -9,6 +9,8 @@ use crate::certificate::{release_line, up};
 
 /// Jobs that a page lists.
 const LISTED: usize = 300;
+/// Points that a plot has.
+const DRAWN: usize = 400;
 /// Kinds of releases that are named for a job.
 const NAMED: usize = 3;
 
@@ -88,20 +90,25 @@ fn spending(r: &LedgerReport, page: &mut Page) {
     if r.jobs.is_empty() {
         return page.section("spending", "Spending, job by job", &paragraph("No job has spent anything yet."));
     }
+    // A page with a point for each of very many jobs would be too large to open.
+    let every = r.jobs.len().div_ceil(DRAWN);
     let mut added = Some(0.0);
     let mut plain = vec![(0.0, 0.0, "before the first job: nothing".to_string())];
     let mut spent = plain.clone();
     for (i, job) in r.jobs.iter().enumerate() {
         let n = i as f64 + 1.0;
-        spent.push((n, job.together, format!("after job {}, {}: epsilon {} spent", i + 1, job.name, up(job.together))));
         added = added.zip(job.epsilon).map(|(a, e)| a + e);
+        if (i + 1) % every != 0 && i + 1 != r.jobs.len() {
+            continue;
+        }
+        spent.push((n, job.together, format!("after job {}, {}: epsilon {} spent", i + 1, job.name, up(job.together))));
         if let Some(sum) = added {
             plain.push((n, sum, format!("epsilons added up: {}", up(sum))));
         }
     }
     let top = plain.last().map_or(0.0, |p| p.1).min(2.5 * r.cap).max(1.12 * r.cap);
     let mut series = vec![Series { class: "c1", name: "spent, by the ledger".into(), points: spent, steps: true, dots: true }];
-    if r.jobs.len() > 1 && plain.len() > r.jobs.len() {
+    if r.jobs.len() > 1 && added.is_some() {
         series.push(Series { class: "quiet", name: "epsilons simply added up".into(), points: plain, steps: true, dots: false });
     }
     let plot = Plot {

@@ -2,7 +2,6 @@
 
 use crate::{Failure, Format, print_line};
 use clap::{Args, Subcommand};
-use privfit::account::{Adjacency, Event, epsilon};
 use privfit::certificate::up;
 use privfit::certificate::verify::{Check, Verdict};
 use privfit::ledger::amount::Amount;
@@ -133,53 +132,21 @@ fn create(place: &Place, schema: &Path, epsilon: &str, delta: f64, adjacency: &s
     Ok(())
 }
 
-/// Events of all jobs, in order.
-fn events(status: &Status) -> Vec<&Event> {
-    let mut events = Vec::new();
-    for (record, _) in &status.records {
-        if let Record::Reserve { event, .. } = record {
-            events.push(event);
-        }
-    }
-    events
-}
-
-/// Epsilon of one job by itself, at the delta of the ledger.
-fn alone(event: &Event, adjacency: Adjacency, delta: f64) -> Option<f64> {
-    epsilon(event, adjacency, delta).ok().map(|a| a.bound.upper).filter(|e| e.is_finite())
-}
-
 fn show(place: &Place) -> Result<(), Failure> {
     let status = place.open()?.status()?;
     let (t, s) = (&status.terms, &status.spent);
     let (adjacency, delta) = (t.scope.adjacency, t.delta);
-    let events = events(&status);
-    let each: Vec<Option<f64>> = events.iter().map(|e| alone(e, adjacency, delta)).collect();
-    let sum = each.iter().copied().collect::<Option<Vec<f64>>>().map(|e| e.iter().sum::<f64>());
-    // As if all jobs had been fixed beforehand: the tight answer for what was done.
-    let together = match events.len() {
-        0 => None,
-        _ => alone(&Event::Compose(events.iter().map(|e| (*e).clone()).collect()), adjacency, delta),
-    };
-    let filter = status.together(s.jobs);
-    let next = s.next(&t.rule, adjacency, delta);
+    let summary = status.summary();
+    let (sum, together, filter, next) = (summary.added, summary.fixed, summary.filter, summary.next);
     if place.format == Format::Json {
-        let mut at = each.iter();
-        let jobs: Vec<serde_json::Value> = status
-            .records
-            .iter()
-            .enumerate()
-            .filter_map(|(i, (r, _))| match r {
-                Record::Reserve { request, name, job, event, charge } => Some(serde_json::json!({
-                "sequence": i, "name": name, "job": job, "request": request, "released": status.released(request).is_some(),
-                "epsilon": at.next(), "charge": charge, "event": event})),
-                _ => None,
-            })
-            .collect();
+        let jobs = summary.jobs.iter().map(|j| {
+            serde_json::json!({"sequence": j.sequence, "name": j.name, "job": j.job, "request": j.request,
+                "released": j.released, "epsilon": j.epsilon, "charge": j.charge, "event": j.event})
+        });
         let json = serde_json::json!({
             "ledger": t.ledger, "dataset": t.scope.dataset, "unit": t.scope.unit, "adjacency": adjacency.name(),
-            "epsilon": t.epsilon, "delta": delta, "rule": t.rule, "jobs": jobs, "released": s.released,
-            "spent": {"part": s.part(&t.rule), "filter": filter, "fixed": together, "added": sum, "pure": s.pure, "renyi": s.renyi},
+            "epsilon": t.epsilon, "delta": delta, "rule": t.rule, "jobs": jobs.collect::<Vec<_>>(), "released": s.released,
+            "spent": {"part": summary.part, "filter": filter, "fixed": together, "added": sum, "pure": s.pure, "renyi": s.renyi},
             "next": next, "records": status.records.len(), "head": status.records.last().map(|r| &r.1),
         });
         print_line(&json.to_string());
@@ -193,7 +160,7 @@ fn show(place: &Place) -> Result<(), Failure> {
     let open = s.jobs - s.released;
     let lost = if open > 0 { format!(", {open} reserved and not released, which stays spent") } else { String::new() };
     print_line(&format!("jobs      {} ({} released{lost})", s.jobs, s.released));
-    print_line(&format!("spent     {:.1} % of the budget", 100.0 * s.part(&t.rule).min(1.0)));
+    print_line(&format!("spent     {:.1} % of the budget", 100.0 * summary.part.min(1.0)));
     if s.jobs > 0 {
         if let (Some(together), Some(sum)) = (together, sum) {
             let fits = if s.jobs == 1 { "1 job".to_string() } else { format!("{} jobs", s.jobs) };
@@ -209,15 +176,10 @@ fn show(place: &Place) -> Result<(), Failure> {
         true => print_line(&format!("next      one more job may have an epsilon of about {next:.4} at delta {delta:e}")),
         false => print_line("next      nothing is left"),
     }
-    let mut at = each.iter();
-    for (i, (record, _)) in status.records.iter().enumerate() {
-        if let Record::Reserve { name, job, request, .. } = record {
-            let own =
-                at.next().copied().flatten().map_or("no epsilon of its own".into(), |e| format!("epsilon {} by itself", up(e)));
-            let state = if status.released(request).is_some() { "released" } else { "reserved, not released" };
-            let short = if name.len() == 64 { format!("{}...", &name[..12]) } else { name.clone() };
-            print_line(&format!("  {i:>5}   {job} {short}: {own}, {state}"));
-        }
+    for job in &summary.jobs {
+        let own = job.epsilon.map_or("no epsilon of its own".into(), |e| format!("epsilon {} by itself", up(e)));
+        let state = if job.released { "released" } else { "reserved, not released" };
+        print_line(&format!("  {:>5}   {} {}: {own}, {state}", job.sequence, job.job, job.short_name()));
     }
     Ok(())
 }

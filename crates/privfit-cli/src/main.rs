@@ -21,6 +21,7 @@ mod methods;
 mod plot;
 mod predict;
 mod progress;
+mod report;
 mod schema;
 mod schema_bounds;
 mod spend;
@@ -69,6 +70,8 @@ enum Verb {
     Evaluate(predict::Evaluate),
     /// What a model file claims, and what was released
     Certificate(certificate::Certificate),
+    /// A page about a model or a ledger, for people: HTML, Markdown or JSON
+    Report(report::Report),
     /// The budget of a data set: make, show, verify, export
     Ledger(ledger::LedgerVerb),
     /// Lower bound on what a method leaks, against its claim
@@ -146,6 +149,7 @@ fn main() -> ExitCode {
         Verb::Export(verb) => verb.run(),
         Verb::Evaluate(verb) => verb.run(),
         Verb::Certificate(verb) => verb.run(),
+        Verb::Report(verb) => verb.run(),
         Verb::Ledger(verb) => verb.run(),
         Verb::Audit(verb) => verb.run(),
         Verb::Methods(verb) => verb.run(),

@@ -10,7 +10,7 @@ mod claim;
 mod declared;
 pub(crate) mod derive;
 mod entry;
-mod merge;
+pub(crate) mod merge;
 mod numbers;
 mod page;
 pub mod verify;
@@ -24,9 +24,10 @@ pub use declared::{Declared, SECTORS};
 pub use entry::{entry, yaml};
 pub(crate) use merge::MOST_CANDIDATES;
 pub use numbers::{ATTACK_RATE, DELTAS};
-pub use page::{page, percent_up, up};
+pub use page::{page, percent_up, release_line, up};
 pub use verify::{Check, Verdict};
 pub(crate) use words::law;
+pub use words::releases_of;
 
 use serde::{Deserialize, Serialize};
 

@@ -31,6 +31,7 @@ pub mod method;
 pub mod model;
 pub mod nearest;
 pub mod onnx;
+pub mod report;
 pub mod request;
 pub mod schema;
 pub mod solve;

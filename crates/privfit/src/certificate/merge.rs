@@ -9,7 +9,7 @@ pub(super) const MOST_PARTS: usize = 16;
 const MOST_IN_ALL: usize = 4096;
 
 /// The event with equal parts put together; none if it has too many different ones, or more releases than can be counted.
-pub(super) fn merged(event: &Event) -> Option<Event> {
+pub(crate) fn merged(event: &Event) -> Option<Event> {
     let mut parts = Vec::new();
     collect(event, 1, &mut parts)?;
     let mut events: Vec<Event> = parts.into_iter().map(|(e, n)| if n == 1 { e.clone() } else { e.clone().repeated(n) }).collect();

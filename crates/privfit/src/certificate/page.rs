@@ -90,7 +90,8 @@ impl Page {
     }
 }
 
-fn release(r: &Release) -> String {
+/// A release in a line: how often, what, with which noise.
+pub fn release_line(r: &Release) -> String {
     let mut text = if r.times == 1 { "once: ".to_string() } else { format!("{} times: ", r.times) };
     text.push_str(&r.what);
     if let Some(nm) = r.noise_multiplier {
@@ -169,7 +170,7 @@ fn basis(c: &Certificate, released: &[String], p: &mut Page) {
     let m = &c.mechanism;
     p.line("method", &format!("{}, loss {} ({})", m.method, m.loss, m.source));
     p.list("released", released.iter().map(String::as_str));
-    let mut releases: Vec<String> = m.releases.iter().take(LISTED).map(release).collect();
+    let mut releases: Vec<String> = m.releases.iter().take(LISTED).map(release_line).collect();
     if m.releases.len() > LISTED {
         releases.push(format!("and {} more: --format json lists them", m.releases.len() - LISTED));
     }

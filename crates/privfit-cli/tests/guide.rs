@@ -1,0 +1,74 @@
+//! Every command of README and GUIDE is run, and prints what the page says.
+
+mod documents;
+
+use documents::{Place, blocks, copy, run_page, top};
+
+fn check(name: &str) {
+    let page = std::fs::read_to_string(top().join(name)).unwrap();
+    assert!(blocks(&page).iter().filter(|b| b.language == "sh").count() > 2, "{name} has no commands");
+    let place = Place::new(name);
+    copy(&top().join("examples"), &place.0.join("examples"));
+    let wrong = run_page(name, &page, &place.0);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn the_readme_runs() {
+    check("README.md");
+}
+
+#[test]
+fn the_guide_runs() {
+    check("GUIDE.md");
+}
+
+/// Links between pages of the repository lead somewhere, with the heading that they name.
+#[test]
+fn links_lead_somewhere() {
+    let mut pages: Vec<std::path::PathBuf> =
+        ["README.md", "GUIDE.md", "SECURITY.md", "PITFALLS.md", "CONTRIBUTING.md"].iter().map(|p| top().join(p)).collect();
+    let mut folders = vec![top().join("docs"), top().join("examples")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    let mut wrong = Vec::new();
+    for page in pages {
+        let text = std::fs::read_to_string(&page).unwrap();
+        for part in text.split("](").skip(1) {
+            let Some((target, _)) = part.split_once(')') else { continue };
+            if target.contains("://") || target.starts_with("mailto:") {
+                continue;
+            }
+            let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+            let path = if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
+            let found = match (path.exists(), heading) {
+                (exists, "") => exists,
+                (false, _) => false,
+                (true, heading) => anchors(&std::fs::read_to_string(&path).unwrap()).iter().any(|a| a == heading),
+            };
+            if !found {
+                wrong.push(format!("{}: {target}", page.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "links that lead nowhere:\n{}", wrong.join("\n"));
+}
+
+/// Names under which headings of a page are found.
+fn anchors(page: &str) -> Vec<String> {
+    let headings = page.lines().filter(|l| l.starts_with('#')).map(|l| l.trim_start_matches('#').trim().to_lowercase());
+    let keep = |c: char| match c {
+        ' ' => Some('-'),
+        c if c.is_alphanumeric() || c == '-' || c == '_' => Some(c),
+        _ => None,
+    };
+    headings.map(|h| h.chars().filter_map(keep).collect()).collect()
+}

@@ -13,8 +13,9 @@ echo "--- 2. the repaired method passes the same test"
 privfit audit sensitivity --method hard-thresholding --set sparsity=2 --schema schema.toml
 
 echo "--- 3. too little noise: an audit alone does not see it, the accountant does"
-privfit audit distribution --method published-p-sgd --set steps=10 --runs 300
-privfit fit job.toml --method published-p-sgd --set batch=10
+claim=(--schema schema.toml --method published-p-sgd --epsilon 1 --delta 1e-5 --rows 200 --set steps=20 --set batch=1)
+privfit audit distribution "${claim[@]}" --runs 600
+privfit fit "${claim[@]}" --compare --dry-run
 
 echo "--- 4. no guarantee at all: the certificate does not hold"
 privfit fit job.toml --method published-knowledge-transfer --set sparsity=2

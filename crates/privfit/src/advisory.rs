@@ -101,7 +101,7 @@ impl Advisory {
     }
 }
 
-/// Three numbers. A pre-release counts as the release that it precedes: it has the same bugs or more.
+/// Three numbers. What follows a `-` or `+` does not count: a pre-release is judged like its release.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Version([u64; 3]);
 

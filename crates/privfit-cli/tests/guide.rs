@@ -2,7 +2,7 @@
 
 mod documents;
 
-use documents::{Place, blocks, copy, run_page, top};
+use documents::{Place, blocks, copy, run, run_page, top};
 
 fn check(name: &str) {
     let page = std::fs::read_to_string(top().join(name)).unwrap();
@@ -71,4 +71,21 @@ fn anchors(page: &str) -> Vec<String> {
         _ => None,
     };
     headings.map(|h| h.chars().filter_map(keep).collect()).collect()
+}
+
+/// The few lines of Python that check the digest of a model file, as `docs/certificate.md` prints them.
+#[test]
+fn the_digest_is_checked_by_five_lines_of_python() {
+    let page = std::fs::read_to_string(top().join("docs/certificate.md")).unwrap();
+    let script = blocks(&page).into_iter().find(|b| b.language == "python").unwrap().text;
+    let place = Place::new("digest");
+    copy(&top().join("examples/adult"), &place.0);
+    assert_eq!(run("privfit", &["fit", "job.toml"], &place.0).0, 0);
+    let (code, output) = run("python3", &["-c", &script, "model.json"], &place.0);
+    assert_eq!((code, output.as_str()), (0, "unchanged\n"));
+    let model = place.0.join("model.json");
+    let mut bytes = std::fs::read(&model).unwrap();
+    bytes[200] ^= 1;
+    std::fs::write(&model, bytes).unwrap();
+    assert_eq!(run("python3", &["-c", &script, "model.json"], &place.0).1, "changed\n");
 }

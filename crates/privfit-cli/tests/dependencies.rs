@@ -119,7 +119,8 @@ fn licences_sources_and_versions_are_allowed() {
             wrong.push(format!("{name} {version}: comes from {source}, not from the registry"));
         }
         for ban in rules["bans"]["deny"].as_array().unwrap() {
-            if ban["name"].as_str() == Some(name) && meets(version, ban["version"].as_str().unwrap()) {
+            let (banned, conditions) = ban["crate"].as_str().unwrap().split_once(':').unwrap();
+            if banned == name && meets(version, conditions) {
                 wrong.push(format!("{name} {version}: {}", ban["reason"].as_str().unwrap()));
             }
         }

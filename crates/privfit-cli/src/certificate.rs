@@ -47,7 +47,7 @@ enum What {
     Export {
         /// A model file
         model: PathBuf,
-        /// File with a table [registry]: name, curator, intended_use, region, sector, publication_date ...
+        /// File with a table `[registry]`: name, curator, intended_use, region, sector, publication_date ...
         #[arg(long)]
         registry: Option<PathBuf>,
         /// Where it goes: entry.yaml or entry.json

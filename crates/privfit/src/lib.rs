@@ -14,6 +14,7 @@
 //! # Ok::<(), privfit::Error>(())
 //! ```
 
+pub mod advisory;
 pub mod affine;
 pub mod artifact;
 pub mod audit;

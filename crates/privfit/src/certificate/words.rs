@@ -172,7 +172,10 @@ pub(super) fn runs(stopping: Stopping) -> u64 {
 }
 
 /// The theorem behind a selection.
-pub(super) const SELECTION: &str = "A selection releases the best of K runs, K random and secret. With the privacy profile d of one run,     f the generating function of K, s the chance to do better than the winner: s' <= e^t s + d(t), the winner's density is that of one run     times f'(1 - s), which moves by at most R, and delta(epsilon) <= E[K] R d(epsilon - ln R). A candidate is trained on one part of the     records and scored on the other, so that a run costs as much as the dearer of the two.";
+pub(super) const SELECTION: &str = "A selection releases the best of K runs, K random and secret. With the privacy profile d of one \
+    run, f the generating function of K, s the chance to do better than the winner: s' <= e^t s + d(t), the winner's density is that of \
+    one run times f'(1 - s), which moves by at most R, and delta(epsilon) <= E[K] R d(epsilon - ln R). A candidate is trained on one \
+    part of the records and scored on the other, so that a run costs as much as the dearer of the two.";
 
 /// What an event releases, one by one and in words.
 pub fn releases_of(event: &Event) -> Vec<Release> {

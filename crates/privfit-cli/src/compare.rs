@@ -37,7 +37,7 @@ struct Row {
 struct Planned {
     forecast: f64,
     what: &'static str,
-    text: String,
+    unit: &'static str,
     plan: Vec<(String, String)>,
     noise: f64,
 }
@@ -150,14 +150,17 @@ impl Facts {
             "{} rows, {} features, loss {}, epsilon {} at delta {delta:e}, {}",
             self.rows, self.features, self.loss, self.epsilon, self.adjacency
         ));
-        print_line(&format!("forecast: {what}; a rule of thumb, for comparing\n"));
+        print_line(&format!("forecast: {what}; a rule of thumb"));
+        print_line("that counts noise, and not what a ridge or columns left out cost\n");
         let cells: Vec<Vec<String>> = rows
             .iter()
             .filter_map(|r| r.outcome.as_ref().ok().map(|p| (r, p)))
             .map(|(r, p)| {
-                let plan: Vec<String> = p.plan.iter().map(|(k, v)| format!("{k} {v}")).collect();
+                let long = ["noise", "standard deviation", "norm at the end", "released", "distance"];
+                let short = p.plan.iter().filter(|(k, _)| !long.iter().any(|l| k.contains(l)));
+                let plan: Vec<String> = short.map(|(k, v)| format!("{k} {v}")).collect();
                 let name = format!("{}{}", r.method, if r.method == chosen { " *" } else { "" });
-                vec![name, p.text.clone(), significant(p.noise), plan.join(", ")]
+                vec![name, format!("{} {}", significant(p.forecast), p.unit), significant(p.noise), plan.join(", ")]
             })
             .collect();
         table(&["method", "forecast", "noise", "plan"], &cells, width, paint).iter().for_each(|l| print_line(l));
@@ -185,18 +188,18 @@ fn planned(job: &Job, rows: u64) -> Result<Planned, String> {
     Ok(Planned {
         forecast: forecast.value,
         what: forecast.what,
-        text: forecast.text(),
+        unit: if forecast.what.starts_with("points") { "points" } else { "per cent" },
         plan,
         noise: prepared.plan.gradient_noise(),
     })
 }
 
-/// Four significant digits.
+/// Three significant digits.
 fn significant(x: f64) -> String {
     if x != 0.0 && !(1e-3..1e6).contains(&x.abs()) {
         return format!("{x:.2e}");
     }
-    let digits = if x == 0.0 { 0 } else { (3 - x.abs().log10().floor() as i32).max(0) as usize };
+    let digits = if x == 0.0 { 0 } else { (2 - x.abs().log10().floor() as i32).max(0) as usize };
     format!("{x:.digits$}")
 }
 

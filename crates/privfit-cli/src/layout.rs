@@ -97,7 +97,7 @@ mod tests {
         for width in [40, 60, 100, 300] {
             let lines = table(&["n", "long", "short"], &rows, width, Paint::out());
             assert!(lines.iter().all(|l| l.chars().count() <= width), "{lines:?}");
-            assert_eq!(lines.join(" ").matches("word ").count() + lines.join(" ").matches("words").count(), 41);
+            assert_eq!(lines.join(" ").matches("word").count(), 41);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `privfit account --rows N --features D --loss L --epsilon E`: every method by its forecast, before anything is spent. The plans are
 //! those that `fit --dry-run` would make for a table of numbers.
 
-use crate::layout::{table, width};
+use crate::layout::{paragraph, table, width};
 use crate::style::Paint;
 use crate::{Format, Misuse, note, print_line};
 use privfit::account::Adjacency;
@@ -11,6 +11,7 @@ use privfit::loss::{self, Kind};
 use privfit::method::{self, Settings, auto};
 use privfit::schema::{Feature, Features, Scaling, Schema, Target, TargetValues, UnitOfPrivacy};
 use serde_json::json;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Most columns that are planned for.
 const MOST: u64 = 1_000_000;
@@ -104,16 +105,11 @@ impl Facts {
         // The same delta that `fit` suggests when there is none.
         let usual = 1.0 / (self.rows.max(2) as f64).powi(2);
         let delta = self.delta.unwrap_or(usual);
-        let mut job = self.job(self.schema()?, delta);
+        let job = self.job(self.schema()?, delta);
         let chosen = prepare(&job, self.rows, false).map_err(|e| Misuse(e.to_string()))?;
         let (chosen, reason) = (chosen.method.name, auto::reason(&chosen.problem));
         let bar = crate::progress::Bar::new(method::ALL.len() as u64, format == Format::Text, "planning");
-        let mut rows = Vec::new();
-        for m in method::ALL {
-            job.method = m.name.into();
-            rows.push(Row { method: m.name, outcome: planned(&job, self.rows) });
-            bar.tick();
-        }
+        let mut rows = planned_by_all(&job, self.rows, &|| bar.tick());
         bar.finish();
         let key = |r: &Row| r.outcome.as_ref().map_or(f64::INFINITY, |p| p.forecast);
         rows.sort_by(|a, b| key(a).total_cmp(&key(b)));
@@ -164,7 +160,8 @@ impl Facts {
             })
             .collect();
         table(&["method", "forecast", "noise", "plan"], &cells, width, paint).iter().for_each(|l| print_line(l));
-        print_line(&format!("\n* what `--method auto` takes: {reason}"));
+        print_line("");
+        print_line(&paragraph("* ", &format!("what `--method auto` takes: {reason}"), width));
         print_line("noise: standard deviation on the sum of all gradients");
         let rest: Vec<Vec<String>> =
             rows.iter().filter_map(|r| r.outcome.as_ref().err().map(|why| vec![r.method.into(), why.clone()])).collect();
@@ -179,6 +176,28 @@ impl Facts {
         }
         note("note: nothing was opened and nothing was spent");
     }
+}
+
+/// Every method, on all cores: plans for sampled steps take a second.
+fn planned_by_all(job: &Job, rows: u64, tick: &(dyn Fn() + Sync)) -> Vec<Row> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut own = Vec::new();
+        while let Some(m) = method::ALL.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let outcome = planned(&Job { method: m.name.into(), ..job.clone() }, rows);
+            own.push(Row { method: m.name, outcome });
+            tick();
+        }
+        own
+    };
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let mut all: Vec<Row> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|w| w.join().unwrap_or_default()).collect()
+    });
+    // In the order of the list, whoever was first.
+    all.sort_by_key(|r| method::ALL.iter().position(|m| m.name == r.method));
+    all
 }
 
 fn planned(job: &Job, rows: u64) -> Result<Planned, String> {

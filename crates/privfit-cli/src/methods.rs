@@ -98,11 +98,12 @@ fn overview() {
         let status = if m.published { "published form" } else { "private" };
         vec![m.name.into(), losses_in_short(m), needs(m), guarantee, m.source.into(), status.into()]
     };
-    let rows: Vec<Vec<String>> = everything().map(row).collect();
-    table(&["method", "losses", "needs", "guarantee", "source", "status"], &rows, width, paint)
-        .iter()
-        .for_each(|l| print_line(l));
-    print_line("");
+    for list in [method::ALL, method::published::ALL] {
+        let rows: Vec<Vec<String>> = list.iter().map(row).collect();
+        let heads = ["method", "losses", "needs", "guarantee", "source", "status"];
+        table(&heads, &rows, width, paint).iter().for_each(|l| print_line(l));
+        print_line("");
+    }
     let kind = |l: &LossEntry| match l.kind {
         Kind::Classes => "classes",
         Kind::Number => "a number",

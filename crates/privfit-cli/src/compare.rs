@@ -1,7 +1,7 @@
 //! `privfit account --rows N --features D --loss L --epsilon E`: every method by its forecast, before anything is spent. The plans are
 //! those that `fit --dry-run` would make for a table of numbers.
 
-use crate::layout::{table, width};
+use crate::layout::{paragraph, table, width};
 use crate::style::Paint;
 use crate::{Format, Misuse, note, print_line};
 use privfit::account::Adjacency;
@@ -11,6 +11,7 @@ use privfit::loss::{self, Kind};
 use privfit::method::{self, Settings, auto};
 use privfit::schema::{Feature, Features, Scaling, Schema, Target, TargetValues, UnitOfPrivacy};
 use serde_json::json;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Most columns that are planned for.
 const MOST: u64 = 1_000_000;
@@ -37,7 +38,7 @@ struct Row {
 struct Planned {
     forecast: f64,
     what: &'static str,
-    text: String,
+    unit: &'static str,
     plan: Vec<(String, String)>,
     noise: f64,
 }
@@ -105,16 +106,11 @@ impl Facts {
         // The same delta that `fit` suggests when there is none.
         let usual = 1.0 / (self.rows.max(2) as f64).powi(2);
         let delta = self.delta.unwrap_or(usual);
-        let mut job = self.job(self.schema()?, delta);
+        let job = self.job(self.schema()?, delta);
         let chosen = prepare(&job, self.rows, false).map_err(|e| Misuse(e.to_string()))?;
         let (chosen, reason) = (chosen.method.name, auto::reason(&chosen.problem));
         let bar = crate::progress::Bar::new(method::ALL.len() as u64, format == Format::Text, "planning");
-        let mut rows = Vec::new();
-        for m in method::ALL {
-            job.method = m.name.into();
-            rows.push(Row { method: m.name, outcome: planned(&job, self.rows) });
-            bar.tick();
-        }
+        let mut rows = planned_by_all(&job, self.rows, &|| bar.tick());
         bar.finish();
         let key = |r: &Row| r.outcome.as_ref().map_or(f64::INFINITY, |p| p.forecast);
         rows.sort_by(|a, b| key(a).total_cmp(&key(b)));
@@ -151,18 +147,22 @@ impl Facts {
             "{} rows, {} features, loss {}, epsilon {} at delta {delta:e}, {}",
             self.rows, self.features, self.loss, self.epsilon, self.adjacency
         ));
-        print_line(&format!("forecast: {what}; a rule of thumb, for comparing\n"));
+        print_line(&format!("forecast: {what}; a rule of thumb"));
+        print_line("that counts noise, and not what a ridge or columns left out cost\n");
         let cells: Vec<Vec<String>> = rows
             .iter()
             .filter_map(|r| r.outcome.as_ref().ok().map(|p| (r, p)))
             .map(|(r, p)| {
-                let plan: Vec<String> = p.plan.iter().map(|(k, v)| format!("{k} {v}")).collect();
+                let long = ["noise", "standard deviation", "norm at the end", "released", "distance"];
+                let short = p.plan.iter().filter(|(k, _)| !long.iter().any(|l| k.contains(l)));
+                let plan: Vec<String> = short.map(|(k, v)| format!("{k} {v}")).collect();
                 let name = format!("{}{}", r.method, if r.method == chosen { " *" } else { "" });
-                vec![name, p.text.clone(), significant(p.noise), plan.join(", ")]
+                vec![name, format!("{} {}", significant(p.forecast), p.unit), significant(p.noise), plan.join(", ")]
             })
             .collect();
         table(&["method", "forecast", "noise", "plan"], &cells, width, paint).iter().for_each(|l| print_line(l));
-        print_line(&format!("\n* what `--method auto` takes: {reason}"));
+        print_line("");
+        print_line(&paragraph("* ", &format!("what `--method auto` takes: {reason}"), width));
         print_line("noise: standard deviation on the sum of all gradients");
         let rest: Vec<Vec<String>> =
             rows.iter().filter_map(|r| r.outcome.as_ref().err().map(|why| vec![r.method.into(), why.clone()])).collect();
@@ -179,6 +179,28 @@ impl Facts {
     }
 }
 
+/// Every method, on all cores: plans for sampled steps take a second.
+fn planned_by_all(job: &Job, rows: u64, tick: &(dyn Fn() + Sync)) -> Vec<Row> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut own = Vec::new();
+        while let Some(m) = method::ALL.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let outcome = planned(&Job { method: m.name.into(), ..job.clone() }, rows);
+            own.push(Row { method: m.name, outcome });
+            tick();
+        }
+        own
+    };
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let mut all: Vec<Row> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|w| w.join().unwrap_or_default()).collect()
+    });
+    // In the order of the list, whoever was first.
+    all.sort_by_key(|r| method::ALL.iter().position(|m| m.name == r.method));
+    all
+}
+
 fn planned(job: &Job, rows: u64) -> Result<Planned, String> {
     let prepared = prepare(job, rows, false).map_err(|e| e.to_string())?;
     let forecast = privfit::forecast::forecast(&prepared.problem, prepared.plan.as_ref());
@@ -186,18 +208,18 @@ fn planned(job: &Job, rows: u64) -> Result<Planned, String> {
     Ok(Planned {
         forecast: forecast.value,
         what: forecast.what,
-        text: forecast.text(),
+        unit: if forecast.what.starts_with("points") { "points" } else { "per cent" },
         plan,
         noise: prepared.plan.gradient_noise(),
     })
 }
 
-/// Four significant digits.
+/// Three significant digits.
 fn significant(x: f64) -> String {
     if x != 0.0 && !(1e-3..1e6).contains(&x.abs()) {
         return format!("{x:.2e}");
     }
-    let digits = if x == 0.0 { 0 } else { (3 - x.abs().log10().floor() as i32).max(0) as usize };
+    let digits = if x == 0.0 { 0 } else { (2 - x.abs().log10().floor() as i32).max(0) as usize };
     format!("{x:.digits$}")
 }
 

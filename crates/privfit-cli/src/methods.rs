@@ -32,7 +32,7 @@ impl Methods {
                     return Err(Failure::misuse(format!("unknown method {name:?}: {hint}the list is `privfit methods`")));
                 };
                 match format {
-                    Format::Json => print_line(&as_json(found).to_string()),
+                    Format::Json => print_line(&in_full_json(found).to_string()),
                     Format::Text => in_full(found),
                 }
             }
@@ -77,7 +77,7 @@ fn losses_in_short(method: &Method) -> String {
     let without: Vec<&str> = scored.iter().filter(|l| !own.contains(l)).copied().collect();
     let more: Vec<&str> = own.iter().filter(|l| !scored.contains(l)).copied().collect();
     let mut text = match without.len() {
-        0 => "all".to_string(),
+        0 => "all with a target".to_string(),
         1 | 2 => format!("all but {}", without.join(", ")),
         _ => own.iter().filter(|l| scored.contains(l)).copied().collect::<Vec<_>>().join(", "),
     };
@@ -98,11 +98,12 @@ fn overview() {
         let status = if m.published { "published form" } else { "private" };
         vec![m.name.into(), losses_in_short(m), needs(m), guarantee, m.source.into(), status.into()]
     };
-    let rows: Vec<Vec<String>> = everything().map(row).collect();
-    table(&["method", "losses", "needs", "guarantee", "source", "status"], &rows, width, paint)
-        .iter()
-        .for_each(|l| print_line(l));
-    print_line("");
+    for list in [method::ALL, method::published::ALL] {
+        let rows: Vec<Vec<String>> = list.iter().map(row).collect();
+        let heads = ["method", "losses", "needs", "guarantee", "source", "status"];
+        table(&heads, &rows, width, paint).iter().for_each(|l| print_line(l));
+        print_line("");
+    }
     let kind = |l: &LossEntry| match l.kind {
         Kind::Classes => "classes",
         Kind::Number => "a number",
@@ -144,7 +145,10 @@ impl Example {
     fn command(&self, m: &Method) -> String {
         format!(
             "privfit fit --data visits.csv --schema visits.toml --loss {} --method {} --epsilon 1 --delta {}{} --out model.json",
-            self.loss, m.name, self.delta, self.extra
+            self.loss,
+            m.name,
+            if self.delta == 0.0 { "0".into() } else { format!("{:e}", self.delta) },
+            self.extra
         )
     }
 }
@@ -200,14 +204,21 @@ fn default_of<'a>(setting: &str, plan: &'a [(String, String)]) -> Option<&'a str
 }
 
 fn as_json(m: &'static Method) -> Value {
+    let settings: Vec<Value> = m.settings.iter().map(|s| json!({"name": s.0, "what": s.1})).collect();
+    json!({"name": m.name, "alias": m.alias, "losses": losses(m), "needs": m.needs, "guarantee": m.guarantee, "theorem": m.theorem,
+        "source": m.source, "status": status(m), "private": !m.published, "settings": settings, "example": example(m).command(m)})
+}
+
+/// With the plan of the example, which can take a second.
+fn in_full_json(m: &'static Method) -> Value {
     let example = example(m);
     let plan = crate::compare::example_plan(m.name, example.loss, example.delta, &example.extra);
-    let settings: Vec<Value> =
+    let mut out = as_json(m);
+    out["settings"] =
         m.settings.iter().map(|s| json!({"name": s.0, "what": s.1, "in_example": default_of(s.0, &plan)})).collect();
     let plan: serde_json::Map<String, Value> = plan.into_iter().map(|(k, v)| (k, v.into())).collect();
-    json!({"name": m.name, "alias": m.alias, "losses": losses(m), "needs": m.needs, "guarantee": m.guarantee, "theorem": m.theorem,
-        "source": m.source, "status": status(m), "private": !m.published, "settings": settings,
-        "example": {"command": example.command(m), "rows": 100_000, "features": 20, "plan": plan}})
+    out["plan_of_example"] = json!({"rows": 100_000, "features": 20, "plan": plan});
+    out
 }
 
 fn loss_json(l: &LossEntry) -> Value {
@@ -230,10 +241,12 @@ mod tests {
     fn losses_are_those_that_plans_take() {
         for m in method::ALL {
             let example = example(m);
-            for l in loss::ALL {
-                // Few steps: plans for many sampled ones take seconds.
-                let few = if m.settings.iter().any(|s| s.0 == "steps") { " --set steps=3" } else { "" };
-                let extra = if l.kind == Kind::Location { few.to_string() } else { format!("{}{few}", example.extra) };
+            // One loss of each kind, and few steps: plans for many sampled ones take seconds.
+            let has = |name: &str| m.settings.iter().any(|s| s.0 == name);
+            let few = ["steps", "rounds"].map(|n| if has(n) { format!(" --set {n}=3") } else { String::new() }).concat();
+            for l in ["logistic", "softmax", "hinge", "squared", "mean", "geometric-median"].iter().filter_map(|l| loss::find(l))
+            {
+                let extra = if l.kind == Kind::Location { few.clone() } else { format!("{}{few}", example.extra) };
                 let plans = crate::compare::example_plan(m.name, l.name, example.delta, &extra);
                 assert_eq!(!plans.is_empty(), losses(m).contains(&l.name), "{} with {}", m.name, l.name);
             }

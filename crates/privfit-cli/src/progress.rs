@@ -19,8 +19,10 @@ impl Bar {
             bar.set_style(style);
         }
         bar.set_message(what);
-        // Nothing is drawn for short work.
-        bar.enable_steady_tick(Duration::from_millis(1000));
+        // Nothing is drawn for short work, and nothing runs beside the work where nobody looks.
+        if !bar.is_hidden() {
+            bar.enable_steady_tick(Duration::from_millis(1000));
+        }
         Bar(bar)
     }
 
@@ -34,24 +36,27 @@ impl Bar {
 }
 
 /// A sign of life while files are read, with their size; it is gone when this is.
-pub(crate) struct Reading(ProgressBar);
+pub(crate) struct Reading(Option<ProgressBar>);
 
 impl Reading {
     pub(crate) fn new(what: &str, files: &[PathBuf], shown: bool) -> Reading {
-        let bytes: u64 = files.iter().filter_map(|f| std::fs::metadata(f).ok()).map(|m| m.len()).sum();
         let bar = ProgressBar::with_draw_target(None, target(shown));
+        if bar.is_hidden() {
+            return Reading(None);
+        }
+        let bytes: u64 = files.iter().filter_map(|f| std::fs::metadata(f).ok()).map(|m| m.len()).sum();
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
             bar.set_style(style);
         }
         bar.set_message(format!("{what} ({:.1} MB)", bytes as f64 / 1e6));
         bar.enable_steady_tick(Duration::from_millis(500));
-        Reading(bar)
+        Reading(Some(bar))
     }
 }
 
 impl Drop for Reading {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        self.0.iter().for_each(ProgressBar::finish_and_clear);
     }
 }
 

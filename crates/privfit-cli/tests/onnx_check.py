@@ -51,6 +51,8 @@ def number(text):
 def feed(session, rows, columns):
     """Tensors in the form that the graph asks for."""
     inputs = session.get_inputs()
+    if isinstance(rows, np.ndarray):
+        return {"features": rows}
     if [i.name for i in inputs] == ["features"]:
         return {"features": np.array([[number(r[c]) for c in columns] for r in rows], dtype=np.float32)}
     out = {}
@@ -71,7 +73,8 @@ def compare(name, folder, data, schema, columns, span, *flags):
     facts = {p.key: p.value for p in onnx.load(graph).metadata_props}
     assert facts["privfit.simulated"] == "true" and len(facts["privfit.model_sha256"]) == 64, facts
     session = onnxruntime.InferenceSession(str(graph), providers=["CPUExecutionProvider"])
-    rows, expected = read(data), read(predicted)
+    rows = np.load(data) if str(data).endswith(".npy") else read(data)
+    expected = read(predicted)
     assert len(rows) == len(expected)
     outputs = {o.name: v for o, v in zip(session.get_outputs(), session.run(None, feed(session, rows, columns)))}
     worst, wrong = 0.0, 0
@@ -89,6 +92,23 @@ def compare(name, folder, data, schema, columns, span, *flags):
     print(f"{name:<28} {len(rows):>6} rows  largest difference {worst:.2e}  other labels {wrong}  {size} bytes")
     # A label may differ only where two scores are equal to the precision of a float.
     return worst <= TOLERANCE and wrong <= len(rows) / 10000
+
+
+def dense(folder):
+    """Rows of numbers in a NumPy file, many of them longer than row_norm, one of zeros, one with NaN and infinity."""
+    generator = np.random.default_rng(3)
+    x = (generator.normal(size=(2000, 6)) * generator.exponential(1.0, size=(2000, 1))).astype(np.float32)
+    y = (x[:, 0] - x[:, 1] + generator.normal(size=2000) > 0).astype(np.float32)
+    x[0], x[1, :2] = 0, [np.nan, np.inf]
+    rows, labels = folder / "dense.npy", folder / "labels.npy"
+    np.save(rows, x)
+    np.save(labels, y)
+    schemas = []
+    for name, more in [("plain", ""), ("cells", "bound = 2.0\n"), ("bare", "intercept = false\n")]:
+        schemas.append((name, folder / f"dense-{name}.toml"))
+        schemas[-1][1].write_text(f'[dataset]\nname = "dense"\n[target]\nclasses = [0, 1]\n[features]\nkind = "dense"\n'
+                                  f'dimension = 6\nrow_norm = 1.5\n{more}')
+    return rows, labels, schemas
 
 
 def generated(folder):
@@ -134,4 +154,7 @@ with tempfile.TemporaryDirectory() as place:
             for loss in losses:
                 good.append(compare(f"{target}-{scaling}-{loss}", folder, path, schemas[target, scaling], ["a", "b", "c"], 40.0,
                                     "--loss", loss, "--delta", "1e-8"))
+    rows, labels, schemas = dense(folder)
+    for name, schema in schemas:
+        good.append(compare(f"dense-{name}", folder, rows, schema, None, 1.0, "--labels", labels, "--delta", "1e-8"))
     sys.exit(0 if all(good) else 1)

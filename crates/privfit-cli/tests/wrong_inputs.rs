@@ -15,7 +15,7 @@ const CASES: &[Case] = &[
     ("fit --data rows.csv --schema none.toml TRAIN", 2, "cannot read the schema", "check the path"),
     ("fit --data rows.csv --schema folder TRAIN", 2, "cannot read the schema", "check the path"),
     ("fit --data rows.csv --schema broken.toml TRAIN", 2, "line 2, column", "correct that line"),
-    ("fit --data rows.csv --schema misspelt.toml TRAIN", 2, "\"mni\": did you mean \"min\"?", "min = ..."),
+    ("fit --data rows.csv --schema misspelt.toml TRAIN", 2, "mni: unknown key: did you mean \"min\"?", "min = ..."),
     ("fit --data rows.csv --schema extra.toml TRAIN", 2, "\"scael\": did you mean \"scale\"?", "known are type, min, max, scale"),
     ("fit --data rows.csv --schema table.toml TRAIN", 2, "[encodng]: did you mean \"encoding\"?", "encoding, registry"),
     ("fit --data rows.csv --schema draft.toml TRAIN", 2, "max = 100", "every value that can occur"),

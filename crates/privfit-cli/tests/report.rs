@@ -303,8 +303,9 @@ fn hostile(at: &Scratch) {
     at.write("hostile.toml", schema);
     let rows: String = (0..60).map(|i| format!("{},north,{}\n", i % 10, if i % 2 == 0 { "no" } else { HOSTILE[2] })).collect();
     at.write("hostile.csv", format!("{},ward,ill\n{rows}", HOSTILE[0]));
-    let mut job =
-        format!("data = \"hostile.csv\"\nschema = \"hostile.toml\"\nepsilon = 1.0\ndelta = 1e-6\nout = \"h.json\"\n[registry]\n");
+    let mut job = String::from(
+        "data = \"hostile.csv\"\nschema = \"hostile.toml\"\nepsilon = 1.0\ndelta = 1e-6\nout = \"h.json\"\n[registry]\n",
+    );
     for (i, key) in ["name", "curator", "contact", "description", "utility", "intended_use"].iter().enumerate() {
         job += &format!("{key} = {}\n", quote(HOSTILE[i % 3]));
     }

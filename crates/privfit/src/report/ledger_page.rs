@@ -98,7 +98,7 @@ fn spending(r: &LedgerReport, page: &mut Page) {
     for (i, job) in r.jobs.iter().enumerate() {
         let n = i as f64 + 1.0;
         added = added.zip(job.epsilon).map(|(a, e)| a + e);
-        if (i + 1) % every != 0 && i + 1 != r.jobs.len() {
+        if !(i + 1).is_multiple_of(every) && i + 1 != r.jobs.len() {
             continue;
         }
         spent.push((n, job.together, format!("after job {}, {}: epsilon {} spent", i + 1, job.name, up(job.together))));

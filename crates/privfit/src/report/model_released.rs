@@ -4,6 +4,7 @@ use super::bars::{bars, signed};
 use super::html::{Page, escape, folded, paragraph, table};
 use super::model::ModelReport;
 use super::plot::{Plot, Series};
+use super::results::Group;
 use super::scale::{Axis, Unit, short};
 
 /// Runs that are listed without being asked for.
@@ -73,22 +74,23 @@ pub(super) fn accuracy(r: &ModelReport, page: &mut Page) {
     let show = |x: f64| if share { format!("{:.2} %", 100.0 * x) } else { short(x) };
     let points = results.by_epsilon(r.epsilon());
     if r.private && !points.is_empty() {
-        let least = points.iter().map(|p| p.2).chain(results.open()).fold(f64::INFINITY, f64::min);
-        let most = points.iter().map(|p| p.3).chain(results.open()).fold(-f64::INFINITY, f64::max);
-        let text = |p: &(f64, f64, f64, f64, usize)| {
-            let runs = if p.4 == 1 { String::new() } else { format!(", {} runs from {} to {}", p.4, show(p.2), show(p.3)) };
-            format!("epsilon {}: {} {}{runs}", short(p.0), results.metric, show(p.1))
+        let least = points.iter().map(|p| p.least).chain(results.open()).fold(f64::INFINITY, f64::min);
+        let most = points.iter().map(|p| p.most).chain(results.open()).fold(-f64::INFINITY, f64::max);
+        let text = |p: &Group| {
+            let runs =
+                if p.runs == 1 { String::new() } else { format!(", {} runs from {} to {}", p.runs, show(p.least), show(p.most)) };
+            format!("epsilon {}: {} {}{runs}", short(p.epsilon), results.metric, show(p.mean))
         };
         let plot = Plot {
             id: "accuracy-plot",
             title: format!("{} against epsilon", capital(&results.metric)),
             description: points.iter().map(text).collect::<Vec<_>>().join("; "),
-            x: Axis::from_zero("epsilon", points.iter().map(|p| p.0).fold(0.1, f64::max), Unit::Plain),
+            x: Axis::from_zero("epsilon", points.iter().map(|p| p.epsilon).fold(0.1, f64::max), Unit::Plain),
             y: Axis::around(&results.metric, least, most, if share { Unit::Percent } else { Unit::Plain }),
             series: vec![Series {
                 class: "c1",
                 name: results.metric.clone(),
-                points: points.iter().map(|p| (p.0, p.1, text(p))).collect(),
+                points: points.iter().map(|p| (p.epsilon, p.mean, text(p))).collect(),
                 steps: false,
                 dots: true,
             }],

@@ -34,6 +34,16 @@ pub struct Score {
     pub numbers: Vec<(String, f64)>,
 }
 
+/// Runs at one epsilon.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Group {
+    pub(super) epsilon: f64,
+    pub(super) mean: f64,
+    pub(super) least: f64,
+    pub(super) most: f64,
+    pub(super) runs: usize,
+}
+
 fn wrong(text: impl Into<String>) -> Error {
     Error::misuse(format!(
         "the results {}: give what `privfit evaluate --format json` prints, or lines like {{\"epsilon\": 1, \"accuracy\": 0.8}}",
@@ -58,7 +68,7 @@ impl Results {
         if objects.is_empty() || objects.len() > MOST {
             return Err(wrong(format!("have {} runs, and 1 to {MOST} can be shown", objects.len())));
         }
-        let mut all: Vec<(Option<f64>, bool, Vec<(String, f64)>)> = Vec::new();
+        let mut all = Vec::new();
         for object in objects {
             let Json::Object(pairs) = object else { return Err(wrong("have something that is no object")) };
             let (mut epsilon, mut open, mut numbers) = (None, false, Vec::new());
@@ -87,23 +97,21 @@ impl Results {
     }
 
     /// Mean, smallest and largest value at each epsilon; `own` is that of the model of this page.
-    pub(super) fn by_epsilon(&self, own: Option<f64>) -> Vec<(f64, f64, f64, f64, usize)> {
+    pub(super) fn by_epsilon(&self, own: Option<f64>) -> Vec<Group> {
         let mut found: Vec<(f64, f64)> =
             self.runs.iter().filter(|r| !r.open).filter_map(|r| r.epsilon.or(own).map(|e| (e, r.value))).collect();
         found.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut out: Vec<(f64, f64, f64, f64, usize)> = Vec::new();
-        for group in found.chunk_by(|a, b| a.0 == b.0) {
+        let group = |group: &[(f64, f64)]| {
             let values = || group.iter().map(|g| g.1);
-            let mean = values().sum::<f64>() / group.len() as f64;
-            out.push((
-                group[0].0,
-                mean,
-                values().fold(f64::INFINITY, f64::min),
-                values().fold(-f64::INFINITY, f64::max),
-                group.len(),
-            ));
-        }
-        out
+            Group {
+                epsilon: group[0].0,
+                mean: values().sum::<f64>() / group.len() as f64,
+                least: values().fold(f64::INFINITY, f64::min),
+                most: values().fold(-f64::INFINITY, f64::max),
+                runs: group.len(),
+            }
+        };
+        found.chunk_by(|a, b| a.0 == b.0).map(group).collect()
     }
 
     /// Mean without privacy, where such runs were given.
@@ -120,11 +128,12 @@ mod tests {
     #[test]
     fn three_shapes_are_read() {
         let one = Results::parse("{\"rows\": 10, \"accuracy\": 0.8, \"auc\": 0.9}").unwrap();
-        assert_eq!((one.metric.as_str(), one.runs.len(), one.by_epsilon(Some(2.0))[0].0), ("accuracy", 1, 2.0));
+        assert_eq!((one.metric.as_str(), one.runs.len(), one.by_epsilon(Some(2.0))[0].epsilon), ("accuracy", 1, 2.0));
         let lines = "{\"epsilon\": 2, \"rmse\": 3}\n\n{\"epsilon\": 1, \"rmse\": 5}\n{\"epsilon\": 1, \"rmse\": 7}\n\
                      {\"epsilon\": null, \"rmse\": 1}\n";
         let many = Results::parse(lines).unwrap();
-        assert_eq!(many.by_epsilon(None), [(1.0, 6.0, 5.0, 7.0, 2), (2.0, 3.0, 3.0, 3.0, 1)]);
+        let group = |epsilon, mean, least, most, runs| Group { epsilon, mean, least, most, runs };
+        assert_eq!(many.by_epsilon(None), [group(1.0, 6.0, 5.0, 7.0, 2), group(2.0, 3.0, 3.0, 3.0, 1)]);
         assert_eq!(many.open(), Some(1.0));
         assert_eq!(Results::parse("[{\"epsilon\": 1, \"rmse\": 5}]").unwrap().runs.len(), 1);
     }

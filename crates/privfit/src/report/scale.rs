@@ -57,7 +57,7 @@ impl Axis {
         if self.unit == Unit::Power {
             let (a, b) = (self.low.log10().round() as i32, self.high.log10().round() as i32);
             let every = ((b - a) as usize).div_ceil(most.max(1)).max(1);
-            return (a..=b).filter(|p| (b - p) as usize % every == 0).map(|p| 10f64.powi(p)).collect();
+            return (a..=b).filter(|p| ((b - p) as usize).is_multiple_of(every)).map(|p| 10f64.powi(p)).collect();
         }
         let mut step = step(self.high - self.low, most);
         if self.unit == Unit::Count {

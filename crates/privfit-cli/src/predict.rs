@@ -32,11 +32,13 @@ pub(crate) struct Predict {
 }
 
 #[derive(Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
   privfit evaluate --model model.json --data test.csv --format json
+  privfit evaluate --model model.json --data private.csv --epsilon 0.2 --delta 1e-8 --ledger visits.ledger
 
-The rows count as public: the metrics are exact and nothing protects them. Do not evaluate on the rows the model was trained on, nor
-on anything else that is private.")]
+Without --epsilon the rows count as public: the metrics are exact and nothing protects them. Do not evaluate like that on the rows the
+model was trained on, nor on anything else that is private. With --epsilon the metrics have noise, and the rows may be private: what they
+cost is printed, and a ledger records it.")]
 pub(crate) struct Evaluate {
     /// Model file
     #[arg(long)]

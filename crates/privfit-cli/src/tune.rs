@@ -20,8 +20,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
 The job file says what is tried, in a table [tune]:
 
   [tune]
-  runs = 60              # most runs that count; three for each candidate by default
-  law = \"uniform\"        # or harmonic; or geometric, logarithmic, poisson with a mean of `runs`
+  runs = 120             # most runs that count; six for each candidate by default
+  law = \"harmonic\"       # or uniform; or geometric, logarithmic, poisson with a mean of `runs`
   held_out = 0.1         # part of the records that scores are made from
   [tune.grid]            # every combination; or a list of [[tune.candidate]]
   ridge = [1, 10, 100]

@@ -292,3 +292,109 @@ impl Purchase {
         Some((self.edges[low.saturating_sub(1)], self.edges[high.min(last)])).filter(|(low, high)| low < high)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Reader;
+    use crate::data::csv::Csv;
+    use std::sync::Arc;
+
+    struct Text(String);
+
+    impl Records for Text {
+        fn parts(&self) -> usize {
+            1
+        }
+
+        fn open(&self, _: usize, _: &Schema) -> Result<Box<dyn Reader + '_>> {
+            Ok(Box::new(Csv::open(Box::new(std::io::Cursor::new(self.0.clone().into_bytes())))?))
+        }
+
+        fn label_parts(&self, _: &Schema) -> usize {
+            0
+        }
+
+        fn open_labels(&self, part: usize, schema: &Schema) -> Result<Box<dyn Reader + '_>> {
+            self.open(part, schema)
+        }
+
+        fn check(&self, _: &Schema) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    const DRAFT: &str = "[dataset]\nname = \"visits\"\n[target]\ncolumn = \"ill\"\nclasses = [\"no\", \"yes\"]\n[features.age]\n\
+        type = \"number\"\nmin = \"?\"\nmax = \"?\"   # nobody knows\n[features.\"net income\"]\ntype = \"number\"\nmin = \"?\"\nmax = 900000\n\
+        [features.ward]\ntype = \"category\"\nvalues = [\"A\", \"B\"]\n";
+
+    fn table(rows: u64, odd: &str) -> Text {
+        let mut text = String::from("age,net income,ward,ill\n");
+        for i in 0..rows {
+            let income = i as i64 * 37 % 5000 - 400;
+            text.push_str(&if i == 7 { format!("{odd}\n") } else { format!("{},{income},A,no\n", 17 + i % 74) });
+        }
+        Text(text)
+    }
+
+    fn purchase(epsilon: f64, rows: u64) -> Purchase {
+        let target = Target { epsilon, delta: 1e-9 };
+        prepare(Draft::parse(DRAFT).unwrap(), target, Adjacency::ZeroOut, 0.005, rows).unwrap()
+    }
+
+    #[test]
+    fn bounds_hold_most_records_and_are_remembered() {
+        let (rows, entropy) = (20_000, Entropy::simulated(3));
+        let text = purchase(0.5, rows).run(&table(rows, "1e300,nan,B,yes"), &entropy, 1).unwrap();
+        assert!(text.contains("min = 15.0\nmax = 100.0"), "{text}");
+        assert!(text.contains("min = -500.0\nmax = 900000"), "only what was open changes: {text}");
+        let schema = Schema::parse(&text).unwrap();
+        let bought = schema.bought.unwrap();
+        assert_eq!(bought.columns, ["age", "net income"]);
+        assert!(matches!(bought.event, Event::NotPrivate { .. }), "a simulation stays one");
+        // Noise that hides everything leaves the question open.
+        let text = purchase(0.001, 40).run(&table(40, "1,1,A,no"), &entropy, 1).unwrap();
+        assert!(text.contains("min = \"?\"") && Schema::parse(&text).is_err(), "{text}");
+    }
+
+    #[test]
+    fn drafts_that_are_not_ready_are_refused() {
+        let parse = |text: &str| Draft::parse(text).map(|_| ());
+        for (from, to, words) in [
+            ("\"?\"", "3", "no numeric column"),
+            ("[\"A\", \"B\"]", "[\"?\"]", "leaves public facts open"),
+            ("name = \"visits\"", "unit = { column = \"id\", max_rows = 2 }\nunits = 9", "unit = \"row\" only"),
+        ] {
+            let error = parse(&DRAFT.replace(from, to)).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+
+    /// One record moves the counts by at most the root of the number of columns, whatever it holds.
+    #[test]
+    fn neighbours_stay_within_the_reach() {
+        let plan = purchase(1.0, 30);
+        let (engine, dimension) = (Threads::new(1), plan.draft.open.len() * (plan.edges.len() + 1));
+        let contribution = Contribution { name: "buckets", dimension, parameters: Vec::new(), add };
+        let mut tape: Option<Arc<_>> = None;
+        for odd in ["20,30,A,no", "", "1e308,-1e308,A,no", "x,y,z,w", "nan,inf,A,no", "-0.0,0,B,yes", "1,2"] {
+            let entropy = Entropy::simulated(9);
+            let data = plan.open(&table(30, odd), &entropy).unwrap();
+            let mut run = match &tape {
+                None => Run::recorded(&data, &engine, &entropy, &plan.event).unwrap(),
+                Some(tape) => Run::replayed(&data, &engine, &entropy, &plan.event, tape).unwrap(),
+            };
+            let everyone = run.everyone().unwrap();
+            run.at(&plan.noise, |run, scale| {
+                let noise = run.draw(&scale, dimension)?;
+                let value = everyone.sum(&noise, &contribution)?;
+                run.release(noise, &value)
+            })
+            .unwrap();
+            match &tape {
+                None => tape = Some(run.tape().unwrap()),
+                Some(_) => assert!(run.movements().unwrap().iter().all(|m| m.holds(Adjacency::ReplaceOne)), "{odd}"),
+            }
+        }
+    }
+}

@@ -308,7 +308,7 @@ impl Measurement {
         match self.kind {
             Kind::Score => {}
             Kind::Classes => {
-                put("accuracy", share(1), Some(sd / known));
+                put("accuracy", share(1), Some(sd / known * (1.0 + share(1) * share(1)).sqrt()));
                 if ["logistic", "softmax"].contains(&self.model.loss.as_str()) {
                     put("log_loss", LONGEST_LOSS * share(2), Some(LONGEST_LOSS * sd / known));
                 }
@@ -334,14 +334,98 @@ impl Measurement {
     }
 }
 
-/// Area under the curve from counts by bin, of the one class and of the other; noise below 0 counts as 0.
+/// Area under the curve from counts by bin, of the one class and of the other. Noise below 0 stays: cut off it would pull towards a half.
 fn area(zeros: &[f64], ones: &[f64]) -> f64 {
     let (mut below, mut area) = (0.0, 0.0);
     for (z, o) in zeros.iter().zip(ones) {
-        let (z, o) = (z.max(0.0), o.max(0.0));
         area += o * (below + 0.5 * z);
         below += z;
     }
-    let all: f64 = ones.iter().map(|o| o.max(0.0)).sum();
-    if below * all > 0.0 { area / (below * all) } else { 0.5 }
+    let all: f64 = ones.iter().sum();
+    if below > 0.0 && all > 0.0 { (area / (below * all)).max(0.0).min(1.0) } else { 0.5 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use privfit_kernel::privacy::{Dataset, DatasetBuilder, RowShape};
+    use std::sync::Arc;
+
+    fn model(classes: usize, heads: usize, loss: &str) -> Model {
+        let weights = (0..heads).map(|h| (0..3).map(|i| f64::from(3 * h as i32 - 2 * i) * 7.0).collect()).collect();
+        Model { loss: loss.into(), loss_parameters: Vec::new(), classes, weights, map: None }
+    }
+
+    /// Units of up to two rows with every kind of label, and one unit that is replaced.
+    fn data(changed: Option<Vec<(Vec<f64>, f32)>>, rows_per_unit: Option<usize>) -> Dataset {
+        let shape = RowShape { dimension: 3, row_norm: 1.0, sparse: false, rows_per_unit };
+        let mut builder = DatasetBuilder::new(&Entropy::simulated(1), shape).unwrap();
+        for unit in 0..40i32 {
+            let own: Vec<(Vec<f64>, f32)> = (0..if rows_per_unit.is_some() { 2 } else { 1 })
+                .map(|r| (vec![f64::from(unit % 7 - 3) / 9.0, f64::from(r), 0.1], [0.0, 1.0, UNKNOWN][(unit % 3) as usize]))
+                .collect();
+            for (row, label) in changed.as_ref().filter(|_| unit == 11).unwrap_or(&own) {
+                builder.row(row, *label);
+            }
+            builder.end_unit();
+        }
+        builder.build()
+    }
+
+    /// No neighbour moves the sums further than the noise was made for, whatever a record looks like.
+    #[test]
+    fn neighbours_stay_within_the_reach() {
+        let engine = Threads::new(1);
+        let target = Target { epsilon: 1.0, delta: 1e-6 };
+        for (kind, model) in [
+            (Kind::Score, model(2, 1, "logistic")),
+            (Kind::Score, model(0, 1, "squared")),
+            (Kind::Classes, model(2, 1, "logistic")),
+            (Kind::Classes, model(3, 3, "softmax")),
+            (Kind::Classes, model(2, 1, "huber-svm")),
+            (Kind::Number, model(0, 1, "squared")),
+            (Kind::Number, model(0, 1, "poisson")),
+        ] {
+            for delta in [1e-6, 0.0] {
+                for rows_per_unit in [None, Some(2)] {
+                    let noise = SumNoise::meeting(kind, Target { delta, ..target }, Adjacency::ReplaceOne, 40).unwrap();
+                    let event = noise.event(kind);
+                    let measures = contribution(kind, &model).unwrap();
+                    let entropy = || Entropy::simulated(5);
+                    let (first, seed) = (data(None, rows_per_unit), entropy());
+                    let mut run = Run::recorded(&first, &engine, &seed, &event).unwrap();
+                    let out = noise.release(&mut run, &measures).unwrap();
+                    let tape: Arc<_> = run.tape().unwrap();
+                    let labels = [0.0, 1.0, 2.0, -1.0, -0.3, 77.0, UNKNOWN, f32::NAN];
+                    let rows = [vec![1.0, 0.0, 0.0], vec![-9.0, 1e9, 3.0], vec![f64::NAN, 0.0, 0.0], vec![0.0; 3]];
+                    let mut moved = 0;
+                    for label in labels {
+                        for row in &rows {
+                            let mut other = vec![(row.clone(), label)];
+                            if rows_per_unit.is_some() {
+                                other.push((rows[0].clone(), 1.0));
+                            }
+                            let (second, seed) = (data(Some(other), rows_per_unit), entropy());
+                            let mut run = Run::replayed(&second, &engine, &seed, &event, &tape).unwrap();
+                            assert_eq!(noise.release(&mut run, &measures).unwrap(), out);
+                            for movement in run.movements().unwrap() {
+                                assert!(movement.holds(Adjacency::ReplaceOne), "{kind:?} {label}: {movement:?}");
+                                moved = moved.max(movement.moved);
+                            }
+                        }
+                    }
+                    assert!(moved > 0, "{kind:?}: some neighbour moves it");
+                }
+            }
+        }
+    }
+
+    /// The area under a curve of two classes, from counts.
+    #[test]
+    fn areas_by_hand() {
+        assert_eq!(area(&[1.0, 0.0], &[0.0, 1.0]), 1.0);
+        assert_eq!(area(&[0.0, 1.0], &[1.0, 0.0]), 0.0);
+        assert_eq!(area(&[2.0, 2.0], &[1.0, 3.0]), (1.0 + 3.0 * 3.0) / 16.0);
+        assert_eq!(area(&[-5.0, 0.0], &[0.0, 0.0]), 0.5);
+    }
 }

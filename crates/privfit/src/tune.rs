@@ -42,7 +42,7 @@ impl Candidate {
 pub struct Tuning {
     /// What is tried.
     pub candidates: Vec<Candidate>,
-    /// Law of the number of runs: uniform (default), harmonic, geometric, logarithmic, poisson.
+    /// Law of the number of runs: harmonic (default), uniform, geometric, logarithmic, poisson.
     pub law: Option<String>,
     /// Most runs (uniform, harmonic), or their mean (geometric, logarithmic, poisson).
     pub runs: Option<u64>,
@@ -97,7 +97,7 @@ impl Tuning {
         // Mean number of runs of the laws without a most.
         let mean = self.runs.unwrap_or(count).max(2) as f64;
         let exact = |gamma: f64| Rate::new(gamma).map(Rate::value);
-        Ok(match self.law.as_deref().unwrap_or("uniform") {
+        Ok(match self.law.as_deref().unwrap_or("harmonic") {
             "uniform" => Stopping::Uniform { most: most(3 * count) },
             "harmonic" => Stopping::Harmonic { most: most(6 * count) },
             "geometric" => Stopping::NegativeBinomial { eta: 1.0, gamma: exact(1.0 / mean)? },

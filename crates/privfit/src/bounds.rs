@@ -361,11 +361,13 @@ mod tests {
     fn drafts_that_are_not_ready_are_refused() {
         let parse = |text: &str| Draft::parse(text).map(|_| ());
         for (from, to, words) in [
-            ("\"?\"", "3", "no numeric column"),
+            ("min = \"?\"", "min = 0", "no numeric column"),
             ("[\"A\", \"B\"]", "[\"?\"]", "leaves public facts open"),
             ("name = \"visits\"", "unit = { column = \"id\", max_rows = 2 }\nunits = 9", "unit = \"row\" only"),
         ] {
-            let error = parse(&DRAFT.replace(from, to)).unwrap_err().to_string();
+            let text = DRAFT.replace(from, to);
+            let text = if from.starts_with("min") { text.replace("max = \"?\"", "max = 9") } else { text };
+            let error = parse(&text).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");
         }
     }

@@ -44,7 +44,7 @@ fn plans_meet_their_price() {
     for law in ["uniform", "harmonic", "geometric", "logarithmic", "poisson"] {
         for adjacency in [Adjacency::ZeroOut, Adjacency::ReplaceOne] {
             for grid in [
-                "method = [\"objective\"]\nridge = [3, 30, 300]",
+                "method = [\"objective\"]\nridge = [100, 300, 1000]",
                 "method = [\"noisy-gd\"]\nsteps = [5, 20]\nridge = [0, 10]",
                 "method = [\"objective\", \"noisy-gd\"]",
             ] {

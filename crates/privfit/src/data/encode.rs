@@ -117,6 +117,8 @@ pub struct Encoder {
     largest: f64,
     /// Least value and range of each column, where all are plain numbers in the order of the header.
     plain: Option<(Vec<f64>, Vec<f64>)>,
+    /// Rows are not divided by a length.
+    full_length: bool,
 }
 
 /// Far from where a square overflows.
@@ -185,7 +187,13 @@ impl Encoder {
             divide,
             longest_square,
             largest,
+            full_length: false,
         })
+    }
+
+    /// The same, without the last step: rows that are not divided by a length. Not for the kernel.
+    pub fn at_full_length(self) -> Encoder {
+        Encoder { full_length: true, ..self }
     }
 
     /// Whether rows of numbers are their own encoding: the kernel scales them into the unit ball, and that is all.
@@ -315,7 +323,10 @@ impl Encoder {
         let cut = if square > longest { (longest / square).sqrt() } else { 1.0 };
         let one = f64::from(u8::from(self.intercept));
         let size = square.min(longest) + one;
-        let factor = 1.0 / if self.sphere && size > 0.0 { size } else { longest + one }.sqrt();
+        let factor = match self.full_length {
+            true => 1.0,
+            false => 1.0 / if self.sphere && size > 0.0 { size } else { longest + one }.sqrt(),
+        };
         if self.sparse {
             row.pairs.iter_mut().for_each(|p| p.1 *= cut * factor);
         } else {

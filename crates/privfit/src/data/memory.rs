@@ -10,7 +10,7 @@ use crate::schema::{Feature, Features, Schema};
 const BLOCK: usize = 1 << 14;
 
 /// Rows of numbers, in whatever order they lie.
-pub trait Matrix {
+pub trait Matrix: Sync {
     /// Number of rows. Public, as the length of a file is.
     fn rows(&self) -> usize;
     /// Numbers in a row.
@@ -20,7 +20,7 @@ pub trait Matrix {
 }
 
 /// Rows of index-value pairs.
-pub trait Pairs {
+pub trait Pairs: Sync {
     /// Number of rows.
     fn rows(&self) -> usize;
     /// Features of a row.
@@ -30,7 +30,7 @@ pub trait Pairs {
 }
 
 /// A column of a table.
-pub trait Column {
+pub trait Column: Sync {
     /// Number of cells.
     fn rows(&self) -> usize;
     /// One of them.

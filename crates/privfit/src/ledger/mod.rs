@@ -15,6 +15,7 @@ pub mod postgres;
 pub mod record;
 pub mod sqlite;
 pub mod store;
+mod summary;
 pub mod verify;
 
 use crate::error::{Error, Result};

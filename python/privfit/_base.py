@@ -80,9 +80,10 @@ class Estimator:
         """
         data = rows(X)
         names = names_of(X, data)
-        schema = self._facts(data.shape[1], names, hasattr(X, "tocsr"), y)
-        known = {n for n, _ in data.columns or ()}
-        if y is None and schema._schema.target not in known:
+        # Without a schema nobody knows which column is the target.
+        inside = {n for n, _ in data.columns or ()} if self.schema is not None else set()
+        schema = self._facts(data.shape[1], names, hasattr(X, "tocsr"), y) if y is not None or inside else None
+        if y is None and (schema is None or schema._schema.target not in inside):
             raise PrivfitError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None: give labels with fit(X, y)"
             )
@@ -92,7 +93,7 @@ class Estimator:
                 f"Found input variables with inconsistent numbers of samples: [{data.shape[0]}, {len(own)}]; give one label for each row"
             )
         model = _privfit.fit(data, own, schema._schema, self._asked())
-        self._keep(model, data.shape[1], names)
+        self._keep(model, data.shape[1], names, self.schema is not None)
         self._remember(y)
         return self
 
@@ -164,8 +165,9 @@ class Estimator:
     def _remember(self, y: Any) -> None:
         """What a class keeps beside the model."""
 
-    def _keep(self, model: _privfit.Model, width: int, names: list[str] | None) -> None:
+    def _keep(self, model: _privfit.Model, width: int, names: list[str] | None, by_name: bool) -> None:
         self._model = model
+        self._by_name = by_name
         self.n_features_in_ = width
         vars(self).pop("feature_names_in_", None)
         if names is not None:
@@ -186,7 +188,8 @@ class Estimator:
         data = rows(X)
         names = names_of(X, data)
         given: Any = data
-        if self.schema is None or data.columns is None:
+        # Columns that a schema names are found by their names, among others and in any order.
+        if not self._by_name or data.columns is None:
             self._check_names(names)
             if data.shape[1] != self.n_features_in_:
                 raise PrivfitError(
@@ -266,7 +269,7 @@ class Estimator:
         columns = schema.columns
         width = len(schema.encoded if columns is None else columns)
         plain = columns is None or columns == [f"x{i}" for i in range(width)]
-        own._keep(model, width, None if plain else columns)
+        own._keep(model, width, None if plain else columns, not plain)
         own._recall(schema)
         return own
 

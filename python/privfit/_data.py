@@ -45,10 +45,16 @@ def labels(y: Any, classes: list[str] | None) -> _privfit.Labels:
         array = array[:, 0]
     if array.ndim != 1:
         raise PrivfitError(f"y should be a 1d array, got an array of shape {array.shape} instead: give one label for each row")
-    flags = array.dtype.kind == "b" and classes is not None and {"true", "false"} & set(classes)
-    if array.dtype.kind not in "biufc" or flags:
+    if array.dtype.kind in "bO" and classes is not None and {"true", "false"} & set(classes):
+        array = np.asarray(np.frompyfunc(_flag, 1, 1)(array), dtype=object)
+    if array.dtype.kind not in "biufc":
         return _privfit.Labels(array.astype(object))
     return _privfit.Labels(_numbers(array))
+
+
+def _flag(x: Any) -> Any:
+    """A truth value by the name that its class has."""
+    return ("true" if x else "false") if isinstance(x, (bool, np.bool_)) else x
 
 
 def columns_of(X: Any) -> list[tuple[str, bool]]:

@@ -195,6 +195,8 @@ def test_labels(two_classes):
     assert same(weights(X, y.astype(float)), expected)
     assert same(weights(X, y.astype(bool)), expected)
     assert same(weights(X, y.astype(bool), classes=[False, True]), expected)
+    assert same(weights(X, y.astype(bool).astype(object), classes=[False, True]), expected)
+    assert same(weights(X, y.astype(bool).astype(object)), expected)
     assert same(weights(X, np.array(["no", "yes"])[y], classes=["no", "yes"]), expected)
     assert same(weights(X, np.array(["no", "yes"], dtype=object)[y], classes=["no", "yes"]), expected)
     assert same(weights(X, pd.Categorical.from_codes(y, ["no", "yes"]), classes=["no", "yes"]), expected)

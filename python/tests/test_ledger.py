@@ -36,10 +36,6 @@ def test_a_fit_spends_and_is_repeated_for_nothing(ledger, two_classes):
 
 def test_overspending_raises_before_the_data_are_touched(ledger, two_classes):
     X, y = two_classes
-
-    class Touchy(np.ndarray):
-        pass
-
     model = privfit.LogisticRegression(epsilon=50, delta=1e-7, bounds=(-2, 3), classes=[0, 1], ledger=ledger)
     with pytest.raises(privfit.BudgetError):
         model.fit(X, y)

@@ -4,7 +4,7 @@ use crate::array::Array;
 use privfit::data::Cell;
 use privfit::data::memory::Column;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyString};
+use pyo3::types::PyString;
 use std::collections::HashMap;
 
 /// A value that is kept.
@@ -27,9 +27,6 @@ impl Value {
     fn of(object: &Bound<'_, PyAny>) -> Value {
         if let Ok(text) = object.cast::<PyString>() {
             return text.to_str().map_or(Value::Missing, |t| Value::Text(t.as_bytes().to_vec()));
-        }
-        if let Ok(flag) = object.cast::<PyBool>() {
-            return Value::Text(if flag.is_true() { b"true".to_vec() } else { b"false".to_vec() });
         }
         match object.extract::<f64>() {
             Ok(x) if !x.is_nan() => Value::Number(x),

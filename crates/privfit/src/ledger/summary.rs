@@ -53,7 +53,7 @@ impl Ledger {
         });
         match known.and_then(|request| status.released(request).map(|digest| (request, digest))) {
             Some((request, digest)) => self.kept(request, digest),
-            None => Err(Error::Refused(format!("nothing was released under {wanted:?}: look at what the ledger shows"))),
+            None => Err(Error::misuse(format!("nothing was released under {wanted:?}: look at what the ledger shows"))),
         }
     }
 }

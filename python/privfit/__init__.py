@@ -14,7 +14,7 @@ Bounds, classes and target bounds are public facts that you state; nothing is re
 
 from __future__ import annotations
 
-from . import _account as account_module
+from ._account import Account as _Account
 from ._audit import Audit, audit
 from ._errors import BudgetError, DamagedError, NotFittedError, PrivfitError
 from ._estimators import HuberRegressor, LinearRegression, LinearSVC, LogisticRegression, load
@@ -23,7 +23,7 @@ from ._privfit import __version__
 from ._result import Certificate
 from ._schema import Schema
 
-account = account_module.Account()
+account = _Account()
 
 
 def methods() -> dict:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from ._errors import PrivfitError, not_fitted
 from ._ledger import Ledger
 from ._result import Certificate
 from ._schema import UNNAMED, Schema
+
+Self = TypeVar("Self", bound="Estimator")
 
 
 class Plan(dict):
@@ -43,6 +45,30 @@ class Estimator:
     #: Losses of model files that this class reads.
     _losses: tuple[str, ...] = ()
 
+    # Arguments of every constructor.
+    epsilon: float
+    delta: float | None
+    bounds: Any
+    schema: Any
+    row_norm: float | None
+    fit_intercept: bool
+    rows: int | None
+    adjacency: str
+    method: str
+    settings: dict[str, float] | None
+    ledger: Any
+    request: str | None
+    dataset: str | None
+    threads: int | None
+    simulate: int | None
+    allow_large_delta: bool
+
+    # What a fit leaves behind.
+    _model: _privfit.Model
+    _by_name: bool
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
     # Parameters, as scikit-learn wants them: stored untouched, listed by the constructor's names.
 
     @classmethod
@@ -54,7 +80,7 @@ class Estimator:
         """The constructor's arguments."""
         return {name: getattr(self, name) for name in self._get_param_names()}
 
-    def set_params(self, **params: Any) -> Estimator:
+    def set_params(self: Self, **params: Any) -> Self:
         """Change arguments of the constructor."""
         known = self._get_param_names()
         for name, value in params.items():
@@ -72,7 +98,7 @@ class Estimator:
 
     # Fitting.
 
-    def fit(self, X: Any, y: Any = None) -> Estimator:
+    def fit(self: Self, X: Any, y: Any = None) -> Self:
         """Fit: reserve the budget, open the data, train, commit. Returns the estimator.
 
         ``X`` is a NumPy array, a SciPy sparse matrix, a pandas or Polars table, or anything with an Arrow stream. ``y`` may be left out
@@ -80,15 +106,14 @@ class Estimator:
         """
         data = rows(X)
         names = names_of(X, data)
-        # Without a schema nobody knows which column is the target.
-        inside = {n for n, _ in data.columns or ()} if self.schema is not None else set()
-        schema = self._facts(data.shape[1], names, hasattr(X, "tocsr"), y) if y is not None or inside else None
-        if y is None and (schema is None or schema._schema.target not in inside):
+        if y is None and not self._holds_target(data):
             raise PrivfitError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None: give labels with fit(X, y)"
             )
+        schema = self._facts(data.shape[1], names, hasattr(X, "tocsr"), y)
+        self._check_texts(X, data)
         own = None if y is None else labels(y, schema.classes)
-        if y is not None and len(own) != data.shape[0]:
+        if own is not None and len(own) != data.shape[0]:
             raise PrivfitError(
                 f"Found input variables with inconsistent numbers of samples: [{data.shape[0]}, {len(own)}]; give one label for each row"
             )
@@ -136,6 +161,8 @@ class Estimator:
                 raise PrivfitError(f"the schema is of {schema.name!r}: leave out dataset")
             self._check_schema(schema)
             return schema
+        if names is not None and len(set(names)) < len(names):
+            raise PrivfitError("two columns have the same name: rename one of them")
         if self.bounds is None and self.row_norm is None:
             raise PrivfitError(_missing_bounds(names))
         if self.bounds is not None and self.row_norm is not None:
@@ -150,6 +177,23 @@ class Estimator:
             fit_intercept=bool(self.fit_intercept),
             **self._target(y),
         )
+
+    def _holds_target(self, data: _privfit.Data) -> bool:
+        """Whether a table holds the target that the schema names; without a schema nobody knows which column that is."""
+        target = None if self.schema is None else Schema.of(self.schema)._schema.target
+        return target is not None and target in {name for name, _ in data.columns or ()}
+
+    def _check_texts(self, X: Any, data: _privfit.Data) -> None:
+        """A column whose type is text has no least and largest value. Types are public; what objects hold is not looked at."""
+        if self.schema is not None:
+            return
+        categories = self.bounds if isinstance(self.bounds, dict) else {}
+        types = getattr(X, "dtypes", None) if hasattr(X, "iloc") else None
+        for i, (name, text) in enumerate(data.columns or ()):
+            listed = name in categories and not _is_pair(categories[name])
+            unused = isinstance(self.bounds, dict) and name not in categories
+            if text and not listed and not unused and (types is None or types.iloc[i] != object):
+                raise PrivfitError(f'column {name!r} holds text: list its categories, bounds={{"{name}": ["a", "b"], ...}}, or leave it out')
 
     def _dataset(self) -> str:
         if self.dataset is not None:
@@ -203,7 +247,7 @@ class Estimator:
         return out if width > 1 else out[:, 0]
 
     def _check_names(self, names: list[str] | None) -> None:
-        fitted = getattr(self, "feature_names_in_", None)
+        fitted: Any = getattr(self, "feature_names_in_", None)
         own = type(self).__name__
         if names is None and fitted is not None:
             warnings.warn(f"X does not have valid feature names, but {own} was fitted with feature names", stacklevel=4)
@@ -265,7 +309,8 @@ class Estimator:
         facts, schema = json.loads(model.facts()), model.schema
         if facts["loss"] not in cls._losses:
             raise PrivfitError(f"the model has the loss {facts['loss']!r}, which {cls.__name__} does not have: use privfit.load")
-        own = cls(epsilon=facts["asked_epsilon"], delta=facts["delta"], adjacency=facts["adjacency"], method=facts["method"])
+        kind: Any = cls
+        own = kind(epsilon=facts["asked_epsilon"], delta=facts["delta"], adjacency=facts["adjacency"], method=facts["method"])
         columns = schema.columns
         width = len(schema.encoded if columns is None else columns)
         plain = columns is None or columns == [f"x{i}" for i in range(width)]
@@ -289,7 +334,7 @@ class Estimator:
 
     def _tags(self, **own: Any) -> Any:
         """Tags, in the words of scikit-learn, which is the only one that asks."""
-        from sklearn.utils import InputTags, Tags, TargetTags
+        from sklearn.utils import InputTags, Tags, TargetTags  # type: ignore[import-untyped]
 
         return Tags(
             target_tags=TargetTags(required=True),
@@ -298,6 +343,10 @@ class Estimator:
             non_deterministic=self.simulate is None,
             **own,
         )
+
+
+def _is_pair(bounds: Any) -> bool:
+    return len(bounds) == 2 and not any(isinstance(b, str) for b in bounds)
 
 
 def _ledger(ledger: Any) -> Ledger:

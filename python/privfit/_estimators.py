@@ -153,7 +153,7 @@ class _Classifier(Estimator):
         return float(np.average(np.asarray(y) == self.predict(X), weights=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import ClassifierTags
+        from sklearn.utils import ClassifierTags  # type: ignore[import-untyped]
 
         return self._tags(estimator_type="classifier", classifier_tags=ClassifierTags(poor_score=True))
 
@@ -236,7 +236,7 @@ class _Regressor(Estimator):
         return float(1.0 - np.average(errors, weights=sample_weight) / total) if total > 0 else 0.0
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import RegressorTags
+        from sklearn.utils import RegressorTags  # type: ignore[import-untyped]
 
         return self._tags(estimator_type="regressor", regressor_tags=RegressorTags(poor_score=True))
 

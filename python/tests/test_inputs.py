@@ -176,6 +176,19 @@ def test_columns_of_types_that_are_not_read():
     privfit.LogisticRegression(**COMMON, schema=SCHEMA).fit(polars, y)
 
 
+def test_texts_need_categories():
+    table, y = visits()
+    facts = dict(COMMON, classes=["no", "yes"])
+    for frame in (pd.DataFrame(table), pl.DataFrame(table)):
+        with pytest.raises(privfit.PrivfitError, match="'ward' holds text"):
+            privfit.LogisticRegression(**facts, bounds=(0, 100)).fit(frame[["age", "ward"]], y)
+        bounds = {"age": (0, 120), "ward": ["A", "B"]}
+        assert privfit.LogisticRegression(**facts, bounds=bounds).fit(frame, y).coef_.shape == (1, 2)
+    twice = pd.DataFrame(np.zeros((5, 2)), columns=["a", "a"])
+    with pytest.raises(privfit.PrivfitError, match="same name"):
+        privfit.LogisticRegression(**facts, bounds=(0, 1)).fit(twice, y[:5])
+
+
 def test_bad_cells_are_not_reported(two_classes):
     X, y = two_classes
     broken = X.astype(object)

@@ -131,7 +131,8 @@ class Estimator:
         asked = self._asked()
         asked["rows"] = asked["rows"] if rows is None else int(rows)
         schema = self._facts(width or 0, names, False, None)
-        return Plan(json.loads(_privfit.plan(schema._schema, asked)))
+        found = json.loads(_privfit.plan(schema._schema, asked))
+        return Plan({**found, "plan": dict(found["plan"])})
 
     def _asked(self) -> dict[str, Any]:
         ledger = None if self.ledger is None else _ledger(self.ledger)

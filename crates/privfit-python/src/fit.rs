@@ -114,8 +114,7 @@ pub(crate) fn plan(py: Python<'_>, schema: &Schema, asked: Asked) -> PyResult<St
         let (event, delta) = (prepared.plan.event(), prepared.problem.target.delta);
         let view = |a| privfit::artifact::epsilon(event, a, delta);
         let forecast = privfit::forecast::forecast(&prepared.problem, prepared.plan.as_ref());
-        let plan: serde_json::Map<String, serde_json::Value> =
-            prepared.plan.describe().into_iter().map(|(k, v)| (k.to_string(), v.into())).collect();
+        let plan = prepared.plan.describe();
         let left = asked.payer()?.map(|mut payer| payer.ledger.status()).transpose()?;
         let fits = left.map(|status| {
             let fits = prepared.scope().is_ok_and(|scope| scope == status.terms.scope);

@@ -64,7 +64,7 @@ impl Column for Label<'_> {
 
 fn numbers() -> Numbers {
     let row = |i: u32| {
-        let (a, b) = (f64::from(i * 37 % 101) / 20.0 - 2.0, f64::from(i * 53 % 97) / 13.0);
+        let (a, b) = (f64::from(i * 37 % 101) / 20.0 - 2.0, f64::from(i * 53 % 97) / 14.0);
         [a, b, f64::from(u8::from(a * 1.5 + b > 4.0))]
     };
     Numbers((0..400).map(row).collect())

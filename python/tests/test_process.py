@@ -15,7 +15,15 @@ import privfit
 SLOW = dict(epsilon=1, delta=1e-7, bounds=(0, 1), classes=[0, 1], method="noisy-gd", settings={"steps": 100_000}, threads=1)
 
 
-def test_interrupts(tmp_path):
+@pytest.fixture
+def listening():
+    """A process that was started in the background may ignore interrupts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_interrupts(tmp_path, listening):
     ledger = privfit.Ledger.create(tmp_path / "l", dataset="a", epsilon=3, delta=1e-6)
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(20_000, 50))

@@ -6,7 +6,7 @@ use privfit::certificate::up;
 use privfit::certificate::verify::{Check, Verdict};
 use privfit::ledger::amount::Amount;
 use privfit::ledger::chain::Seal;
-use privfit::ledger::record::{Record, Scope};
+use privfit::ledger::record::Scope;
 use privfit::ledger::verify::{verify, verify_model};
 use privfit::ledger::{Ledger, Status};
 use privfit::{Artifact, Error, Schema};
@@ -139,17 +139,7 @@ fn show(place: &Place) -> Result<(), Failure> {
     let summary = status.summary();
     let (sum, together, filter, next) = (summary.added, summary.fixed, summary.filter, summary.next);
     if place.format == Format::Json {
-        let jobs = summary.jobs.iter().map(|j| {
-            serde_json::json!({"sequence": j.sequence, "name": j.name, "job": j.job, "request": j.request,
-                "released": j.released, "epsilon": j.epsilon, "charge": j.charge, "event": j.event})
-        });
-        let json = serde_json::json!({
-            "ledger": t.ledger, "dataset": t.scope.dataset, "unit": t.scope.unit, "adjacency": adjacency.name(),
-            "epsilon": t.epsilon, "delta": delta, "rule": t.rule, "jobs": jobs.collect::<Vec<_>>(), "released": s.released,
-            "spent": {"part": summary.part, "filter": filter, "fixed": together, "added": sum, "pure": s.pure, "renyi": s.renyi},
-            "next": next, "records": status.records.len(), "head": status.records.last().map(|r| &r.1),
-        });
-        print_line(&json.to_string());
+        print_line(&status.facts().to_string());
         return Ok(());
     }
     print_line(&format!("ledger    {:?}, unit {}, {}", t.scope.dataset, t.scope.unit, adjacency.name()));
@@ -204,27 +194,9 @@ pub(crate) fn against(status: &Status, artifact: &Artifact, bytes: &[u8]) -> Vec
 
 fn export(place: &Place, request: Option<&str>, out: Option<&Path>) -> Result<(), Failure> {
     let mut ledger = place.open()?;
-    let status = ledger.status()?;
     let bytes = match request {
-        Some(wanted) => {
-            let known = status.records.iter().find_map(|(r, _)| match r {
-                Record::Reserve { request, name, .. } if name == wanted || request == wanted => Some(request),
-                _ => None,
-            });
-            let Some((known, digest)) = known.and_then(|k| status.released(k).map(|d| (k, d))) else {
-                return Err(Failure(Error::Refused(format!("nothing was released under {wanted:?}: see `privfit ledger show`"))));
-            };
-            ledger.kept(known, digest)?
-        }
-        None => {
-            // The text of a record is what its digest is made of.
-            let mut records = Vec::new();
-            for (i, (record, hash)) in status.records.iter().enumerate() {
-                records.push(serde_json::json!({"sequence": i, "hash": hash, "body": record.body()?, "record": record}));
-            }
-            let json = serde_json::json!({"format": "privfit-ledger", "version": 1, "records": records});
-            format!("{json:#}\n").into_bytes()
-        }
+        Some(wanted) => ledger.released_under(wanted)?,
+        None => ledger.status()?.export()?,
     };
     match out {
         Some(path) => Ok(privfit::artifact::publish(path, &bytes)?),

@@ -26,6 +26,7 @@ pub mod error;
 pub mod fit;
 pub mod forecast;
 pub mod ledger;
+pub mod linear;
 pub mod loss;
 pub mod measure;
 pub mod method;

@@ -117,6 +117,8 @@ pub struct Encoder {
     largest: f64,
     /// Least value and range of each column, where all are plain numbers in the order of the header.
     plain: Option<(Vec<f64>, Vec<f64>)>,
+    /// Rows are not divided by a length.
+    full_length: bool,
 }
 
 /// Far from where a square overflows.
@@ -185,7 +187,13 @@ impl Encoder {
             divide,
             longest_square,
             largest,
+            full_length: false,
         })
+    }
+
+    /// The same, without the last step: rows that are not divided by a length. Not for the kernel.
+    pub fn at_full_length(self) -> Encoder {
+        Encoder { full_length: true, ..self }
     }
 
     /// Whether rows of numbers are their own encoding: the kernel scales them into the unit ball, and that is all.
@@ -250,24 +258,24 @@ impl Encoder {
                     }
                 }
             },
-            Record::Dense(values) => {
+            Record::Dense(values) if self.sparse => {
                 for (i, x) in values.iter().take(own).enumerate() {
-                    // A number that is not one is 0 here: there are no bounds to take the middle of.
-                    let x = if x.is_nan() { 0.0 } else { x.max(-self.largest).min(self.largest) };
-                    if self.sparse {
-                        if x != 0.0 {
-                            row.pairs.push((i as u32, x / self.divide));
-                        }
-                    } else {
-                        row.dense[i] = x / self.divide;
+                    let x = cut(*x, self.largest);
+                    if x != 0.0 {
+                        row.pairs.push((i as u32, x / self.divide));
                     }
+                }
+            }
+            Record::Dense(values) => {
+                row.dense.iter_mut().zip(values).for_each(|(out, x)| *out = cut(*x, self.largest));
+                if self.divide != 1.0 {
+                    row.dense.iter_mut().for_each(|x| *x /= self.divide);
                 }
             }
             Record::Sparse(text, pairs) => {
                 for (i, x) in pairs {
-                    let x = if x.is_nan() { 0.0 } else { x.max(-self.largest).min(self.largest) };
                     if (*i as usize) < own {
-                        self.put(row, *i as usize, x / self.divide);
+                        self.put(row, *i as usize, cut(*x, self.largest) / self.divide);
                     }
                 }
                 cell = cell.or(Some(text));
@@ -309,13 +317,15 @@ impl Encoder {
     /// Cuts the features at their longest norm, appends the constant, and scales into the unit ball. The kernel checks the result
     /// again, on the integers.
     fn scale(&self, row: &mut Row, own: usize) {
-        let square: f64 =
-            if self.sparse { row.pairs.iter().map(|p| p.1 * p.1).sum() } else { row.dense.iter().map(|x| x * x).sum() };
+        let square: f64 = if self.sparse { row.pairs.iter().map(|p| p.1 * p.1).sum() } else { square_sum(&row.dense) };
         let longest = self.longest_square;
         let cut = if square > longest { (longest / square).sqrt() } else { 1.0 };
         let one = f64::from(u8::from(self.intercept));
         let size = square.min(longest) + one;
-        let factor = 1.0 / if self.sphere && size > 0.0 { size } else { longest + one }.sqrt();
+        let factor = match self.full_length {
+            true => 1.0,
+            false => 1.0 / if self.sphere && size > 0.0 { size } else { longest + one }.sqrt(),
+        };
         if self.sparse {
             row.pairs.iter_mut().for_each(|p| p.1 *= cut * factor);
         } else {
@@ -343,6 +353,24 @@ impl Encoder {
             },
         }
     }
+}
+
+/// A number cut at a size. One that is not one is 0: there are no bounds to take the middle of.
+#[inline]
+fn cut(x: f64, largest: f64) -> f64 {
+    if x.is_nan() { 0.0 } else { x.max(-largest).min(largest) }
+}
+
+/// Sum of squares, in lanes that do not wait for each other.
+fn square_sum(values: &[f64]) -> f64 {
+    let (blocks, rest) = values.as_chunks::<8>();
+    let mut lanes = [0.0; 8];
+    for block in blocks {
+        lanes.iter_mut().zip(block).for_each(|(lane, x)| *lane += x * x);
+    }
+    let tail: f64 = rest.iter().map(|x| x * x).sum();
+    let [a, b, c, d, e, f, g, h] = lanes;
+    ((a + b) + (c + d)) + ((e + f) + (g + h)) + tail
 }
 
 /// Where a number is in its range: -1 at the least, 1 at the most.

@@ -1,6 +1,7 @@
 //! Records that are in memory already: arrays, compressed rows and tables of whoever calls us. Nothing is copied as a whole; a block of
 //! rows is put in order at a time, and the encoder takes it from there as it would take a file.
 
+use super::encode::Encoder;
 use super::load::Records;
 use super::{Cell, Each, Reader, Record};
 use crate::error::{Error, Result};
@@ -10,7 +11,7 @@ use crate::schema::{Feature, Features, Schema};
 const BLOCK: usize = 1 << 14;
 
 /// Rows of numbers, in whatever order they lie.
-pub trait Matrix {
+pub trait Matrix: Sync {
     /// Number of rows. Public, as the length of a file is.
     fn rows(&self) -> usize;
     /// Numbers in a row.
@@ -20,7 +21,7 @@ pub trait Matrix {
 }
 
 /// Rows of index-value pairs.
-pub trait Pairs {
+pub trait Pairs: Sync {
     /// Number of rows.
     fn rows(&self) -> usize;
     /// Features of a row.
@@ -30,7 +31,7 @@ pub trait Pairs {
 }
 
 /// A column of a table.
-pub trait Column {
+pub trait Column: Sync {
     /// Number of cells.
     fn rows(&self) -> usize;
     /// One of them.
@@ -162,8 +163,9 @@ impl Records for Memory<'_> {
                 labels.rows()
             )));
         }
-        // A reader that can be opened fits the schema.
-        self.reader(schema, true).map(|_| ())
+        // Widths and names, before anything is spent.
+        let reader = self.reader(schema, true)?;
+        Encoder::new(schema, reader.columns(), true).map(|_| ())
     }
 }
 
@@ -287,5 +289,111 @@ impl Reader for Table<'_> {
             each(Record::Cells(&cells));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::records;
+    use super::*;
+
+    struct Grid(usize, Vec<f64>);
+
+    impl Matrix for Grid {
+        fn rows(&self) -> usize {
+            self.1.len() / self.0
+        }
+
+        fn width(&self) -> usize {
+            self.0
+        }
+
+        fn copy(&self, start: usize, out: &mut [f64]) {
+            out.copy_from_slice(&self.1[start * self.0..start * self.0 + out.len()]);
+        }
+    }
+
+    /// The pairs of rows, as given.
+    struct Listed(usize, Vec<Vec<(u32, f64)>>);
+
+    impl Pairs for Listed {
+        fn rows(&self) -> usize {
+            self.1.len()
+        }
+
+        fn width(&self) -> usize {
+            self.0
+        }
+
+        fn copy(&self, row: usize, out: &mut Vec<(u32, f64)>) {
+            out.extend(&self.1[row]);
+        }
+    }
+
+    struct Cells(Vec<&'static str>);
+
+    impl Column for Cells {
+        fn rows(&self) -> usize {
+            self.0.len()
+        }
+
+        fn cell(&self, row: usize) -> Cell<'_> {
+            Cell::Text(self.0[row].as_bytes())
+        }
+    }
+
+    fn schema(features: &str) -> Schema {
+        Schema::parse(&format!("[dataset]\nname = \"t\"\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n{features}")).unwrap()
+    }
+
+    const TABLE: &str = "[features.a]\ntype = \"number\"\nmin = 0\nmax = 1\n[features.b]\ntype = \"number\"\nmin = 0\nmax = 1";
+
+    #[test]
+    fn rows_come_out_in_order_and_in_blocks() {
+        let grid = Grid(2, (0..40_000).map(f64::from).collect());
+        let memory = Memory { rows: Rows::Dense(&grid), labels: None };
+        let mut reader = memory.reader(&schema(TABLE), true).unwrap();
+        assert_eq!(reader.columns(), ["a", "b", "y"]);
+        assert_eq!(reader.header_rows(), Some(20_000));
+        let mut next = 0.0;
+        reader
+            .read(&mut |record| {
+                assert_eq!(record, Record::Dense(&[next, next + 1.0]));
+                next += 2.0;
+            })
+            .unwrap();
+        assert_eq!(next, 40_000.0);
+    }
+
+    #[test]
+    fn pairs_are_sorted_added_up_or_spread_out() {
+        let listed = Listed(2, vec![vec![(1, 2.0), (0, 1.0), (1, 0.5)], vec![]]);
+        let memory = Memory { rows: Rows::Sparse(&listed), labels: None };
+        let sparse = schema("[features]\nkind = \"sparse\"\ndimension = 2\nrow_norm = 1.0");
+        let mut seen = Vec::new();
+        memory.reader(&sparse, false).unwrap().read(&mut |r| seen.push(format!("{r:?}"))).unwrap();
+        assert_eq!(seen, ["Sparse(Missing, [(0, 1.0), (1, 2.5)])", "Sparse(Missing, [])"]);
+        assert_eq!(records(memory.reader(&schema(TABLE), false).unwrap().as_mut()).unwrap(), ["1|2.5", "0|0"]);
+    }
+
+    #[test]
+    fn labels_that_are_given_win_over_a_column() {
+        let (column, labels) = (Cells(vec!["p", "q"]), Cells(vec!["1", "0"]));
+        let columns = vec![("a".to_string(), &column as &dyn Column), ("y".to_string(), &column)];
+        let memory = Memory { rows: Rows::Table(columns), labels: Some(&labels) };
+        let mut reader = memory.reader(&schema(TABLE), true).unwrap();
+        assert_eq!(reader.columns(), ["y", "a", "y"]);
+        assert_eq!(records(reader.as_mut()).unwrap(), ["1|p|p", "0|q|q"]);
+        assert_eq!((memory.label_parts(&schema(TABLE)), memory.parts()), (0, 1));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said_before_anything_is_read() {
+        let (grid, labels) = (Grid(3, vec![0.0; 6]), Cells(vec!["1"]));
+        let memory = Memory { rows: Rows::Dense(&grid), labels: None };
+        assert!(matches!(memory.check(&schema(TABLE)), Err(Error::Misuse(text)) if text.contains("3 features")));
+        let grid = Grid(2, vec![0.0; 4]);
+        let memory = Memory { rows: Rows::Dense(&grid), labels: Some(&labels) };
+        assert!(matches!(memory.check(&schema(TABLE)), Err(Error::Misuse(text)) if text.contains("2 rows and 1 labels")));
     }
 }

@@ -1,9 +1,11 @@
 //! What a ledger's records amount to: each job by itself, and all of them together in three ways of counting.
 
-use super::Status;
 use super::budget::Charge;
 use super::record::Record;
+use super::{Ledger, Status};
+use crate::error::{Error, Result};
 use privfit_kernel::account::{Adjacency, Event, epsilon};
+use serde_json::{Value, json};
 
 /// A job of a ledger.
 #[derive(Clone, Debug)]
@@ -85,6 +87,48 @@ impl Status {
             part: spent.part(&terms.rule),
             next: spent.next(&terms.rule, adjacency, delta),
             jobs,
+        }
+    }
+
+    /// The same for programs: what the budget is for, what was spent by which jobs, and what the next one may cost.
+    pub fn facts(&self) -> Value {
+        let (t, s, all) = (&self.terms, &self.spent, self.summary());
+        let jobs = all.jobs.iter().map(|j| {
+            json!({
+                "sequence": j.sequence, "name": j.name, "job": j.job, "request": j.request, "released": j.released,
+                "epsilon": j.epsilon, "charge": j.charge, "event": j.event,
+            })
+        });
+        json!({
+            "ledger": t.ledger, "dataset": t.scope.dataset, "unit": t.scope.unit, "adjacency": t.scope.adjacency.name(),
+            "epsilon": t.epsilon, "delta": t.delta, "rule": t.rule, "jobs": jobs.collect::<Vec<_>>(), "released": s.released,
+            "spent": {"part": all.part, "filter": all.filter, "fixed": all.fixed, "added": all.added, "pure": s.pure, "renyi": s.renyi},
+            "next": all.next, "records": self.records.len(), "head": self.records.last().map(|r| &r.1),
+        })
+    }
+
+    /// All records, each with the text that its digest is made of.
+    pub fn export(&self) -> Result<Vec<u8>> {
+        let mut records = Vec::new();
+        for (i, (record, hash)) in self.records.iter().enumerate() {
+            records.push(json!({"sequence": i, "hash": hash, "body": record.body()?, "record": record}));
+        }
+        let json = json!({"format": "privfit-ledger", "version": 1, "records": records});
+        Ok(format!("{json:#}\n").into_bytes())
+    }
+}
+
+impl Ledger {
+    /// What was released under a name, or under the digest of a request.
+    pub fn released_under(&mut self, wanted: &str) -> Result<Vec<u8>> {
+        let status = self.status()?;
+        let known = status.records.iter().find_map(|(r, _)| match r {
+            Record::Reserve { request, name, .. } if name == wanted || request == wanted => Some(request),
+            _ => None,
+        });
+        match known.and_then(|request| status.released(request).map(|digest| (request, digest))) {
+            Some((request, digest)) => self.kept(request, digest),
+            None => Err(Error::Refused(format!("nothing was released under {wanted:?}: see `privfit ledger show`"))),
         }
     }
 }

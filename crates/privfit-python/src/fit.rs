@@ -1,0 +1,159 @@
+//! Training, and what it would cost.
+
+use crate::data::{Given, Labels};
+use crate::error::{misuse, raised};
+use crate::interrupt::{poll, without_lock};
+use crate::ledger::open;
+use crate::model::Model;
+use crate::schema::Schema;
+use privfit::account::Adjacency;
+use privfit::certificate::Declared;
+use privfit::constraint::Constraint;
+use privfit::fit::{Job, prepare, public_rows};
+use privfit::method::{self, Method, Settings};
+use privfit::privacy::Entropy;
+use privfit::spend::{self, Order, Payer};
+use privfit::{Error, loss};
+use pyo3::prelude::*;
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// What an estimator asks for; the names are those of its constructor.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Asked {
+    rows: Option<u64>,
+    epsilon: f64,
+    delta: Option<f64>,
+    adjacency: String,
+    loss: Option<String>,
+    method: String,
+    settings: BTreeMap<String, f64>,
+    allow_large_delta: bool,
+    ledger: Option<String>,
+    ledger_key: Option<String>,
+    request: Option<String>,
+    threads: Option<usize>,
+    simulate: Option<u64>,
+}
+
+impl Asked {
+    fn job(&self, schema: &Schema) -> PyResult<Job> {
+        let adjacency: Adjacency = self.adjacency.parse().map_err(|e: privfit::KernelError| raised(Error::from(e)))?;
+        let settings = self.settings.iter().map(|(k, v)| (k.replace('-', "_"), *v)).collect();
+        Ok(Job {
+            schema: schema.0.clone(),
+            rows: self.rows,
+            epsilon: self.epsilon,
+            delta: self.delta,
+            adjacency,
+            loss: self.loss.clone(),
+            method: self.method.clone(),
+            settings: Settings(settings),
+            constraint: Constraint::None,
+            allow_large_delta: self.allow_large_delta,
+            compare: false,
+            auxiliary: None,
+        })
+    }
+
+    fn payer(&self) -> privfit::Result<Option<Payer>> {
+        if self.simulate.is_some() && self.ledger.is_some() {
+            return Err(Error::misuse("a simulation is not private and can't be paid for: leave out ledger, or simulate"));
+        }
+        let Some(place) = &self.ledger else {
+            return match self.request.is_some() {
+                true => Err(Error::misuse("a request is for a ledger and none is given: add ledger=\"FILE\"")),
+                false => Ok(None),
+            };
+        };
+        Ok(Some(Payer { ledger: open(place, self.ledger_key.as_deref())?, request: self.request.clone() }))
+    }
+}
+
+/// Trains: reserves, opens the data, trains, commits.
+#[pyfunction]
+pub(crate) fn fit(
+    py: Python<'_>,
+    data: Given<'_>,
+    labels: Option<Bound<'_, Labels>>,
+    schema: &Schema,
+    asked: Asked,
+) -> PyResult<Model> {
+    let job = asked.job(schema)?;
+    let memory = data.memory(&schema.0, labels.as_ref().map(|l| l.get().column())).map_err(raised)?;
+    without_lock(py, || {
+        // Entropy comes first: without randomness no data are opened.
+        let entropy = match asked.simulate {
+            None => Entropy::system()?,
+            Some(seed) => Entropy::simulated(seed),
+        };
+        let (rows, counted) = public_rows(&job, Some(&memory))?;
+        let prepared = prepare(&job, rows, counted)?;
+        let order = Order {
+            source: &memory,
+            entropy: &entropy,
+            payer: asked.payer()?,
+            declared: Declared::default(),
+            threads: asked.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get())).max(1),
+            out: None,
+            opened: &|| {},
+            tick: &poll,
+        };
+        let released = spend::fit(&prepared, order)?;
+        Ok(Model { artifact: released.artifact, bytes: released.bytes, before: released.before })
+    })
+}
+
+/// What a job would do and cost, as JSON. No data are opened.
+#[pyfunction]
+pub(crate) fn plan(py: Python<'_>, schema: &Schema, asked: Asked) -> PyResult<String> {
+    let job = asked.job(schema)?;
+    without_lock(py, || {
+        let (rows, counted) = public_rows(&job, None)?;
+        let prepared = prepare(&job, rows, counted)?;
+        let (event, delta) = (prepared.plan.event(), prepared.problem.target.delta);
+        let view = |a| privfit::artifact::epsilon(event, a, delta);
+        let forecast = privfit::forecast::forecast(&prepared.problem, prepared.plan.as_ref());
+        let plan = prepared.plan.describe();
+        let left = asked.payer()?.map(|mut payer| payer.ledger.status()).transpose()?;
+        let fits = left.map(|status| {
+            let fits = prepared.scope().is_ok_and(|scope| scope == status.terms.scope);
+            match (fits, status.admits(event)) {
+                (false, _) => json!({"fits": false, "why": "the ledger is for other data, another unit or another adjacency"}),
+                (true, Err(error)) => json!({"fits": false, "why": error.to_string()}),
+                (true, Ok((_, sum))) => json!({"fits": true, "part": sum.part(&status.terms.rule)}),
+            }
+        });
+        let json = json!({
+            "method": prepared.method.name, "reason": prepared.reason, "loss": prepared.problem.loss.name, "rows": prepared.problem.rows,
+            "features": prepared.problem.features, "adjacency": job.adjacency.name(), "delta": delta,
+            "epsilon": {"zero_out": view(Adjacency::ZeroOut), "replace_one": view(Adjacency::ReplaceOne)}, "plan": plan, "event": event,
+            "forecast": {"what": forecast.what, "value": forecast.value}, "ledger": fits, "public": prepared.public,
+        });
+        Ok(json.to_string())
+    })
+}
+
+/// Every method and loss, as JSON.
+#[pyfunction]
+pub(crate) fn methods() -> PyResult<String> {
+    let status = |m: &Method| if m.published { "published form, for comparison only" } else { "private" };
+    let methods: Vec<serde_json::Value> = method::ALL
+        .iter()
+        .chain(method::published::ALL)
+        .map(|m| {
+            let settings: serde_json::Map<_, _> = m.settings.iter().map(|s| (s.0.to_string(), s.1.into())).collect();
+            json!({"name": m.name, "alias": m.alias, "needs": m.needs, "guarantee": m.guarantee, "source": m.source,
+                "status": status(m), "settings": settings})
+        })
+        .collect();
+    let losses: Vec<serde_json::Value> = loss::ALL
+        .iter()
+        .map(|l| {
+            let number = |n: &loss::Number| json!({"name": n.name, "default": n.default, "range": [n.range.0, n.range.1]});
+            json!({"name": l.name, "what": l.what, "settings": l.numbers.iter().map(number).collect::<Vec<_>>()})
+        })
+        .collect();
+    serde_json::to_string(&json!({"methods": methods, "losses": losses})).map_err(|_| misuse("the list can't be written"))
+}

@@ -1,0 +1,90 @@
+//! Budgets of data sets.
+
+use crate::error::{misuse, raised};
+use crate::interrupt::without_lock;
+use crate::schema::Schema;
+use privfit::Artifact;
+use privfit::account::Adjacency;
+use privfit::ledger::Ledger;
+use privfit::ledger::amount::Amount;
+use privfit::ledger::chain::Seal;
+use privfit::ledger::record::Scope;
+use privfit::ledger::verify::{verify, verify_model};
+use privfit::{Error, Result};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// The ledger at a path or an address, with the key of a file if it has one.
+pub(crate) fn open(place: &str, key: Option<&str>) -> Result<Ledger> {
+    Ledger::open(place, seal(key)?)
+}
+
+fn seal(key: Option<&str>) -> Result<Seal> {
+    let Some(path) = key else { return Ok(Seal::default()) };
+    let bytes = std::fs::read(path).map_err(|e| Error::misuse(format!("cannot read the key {path}: {e}; check the path")))?;
+    Seal::keyed(&bytes)
+}
+
+/// Makes a ledger for the data set of a schema, or for one of that name whose rows are the units.
+#[pyfunction]
+#[pyo3(signature = (place, key, schema, dataset, epsilon, delta, adjacency))]
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn ledger_create(
+    py: Python<'_>,
+    place: &str,
+    key: Option<&str>,
+    schema: Option<&Schema>,
+    dataset: Option<String>,
+    epsilon: &str,
+    delta: f64,
+    adjacency: &str,
+) -> PyResult<()> {
+    let adjacency: Adjacency = adjacency.parse().map_err(|e: privfit::KernelError| raised(Error::from(e)))?;
+    let scope = match (schema, dataset) {
+        (Some(schema), None) => Scope::of(&schema.0, adjacency).map_err(raised)?,
+        (None, Some(dataset)) if !dataset.is_empty() => Scope { dataset, unit: "row".into(), adjacency },
+        _ => return Err(misuse("a ledger is for one data set: give dataset=\"NAME\", or schema=...")),
+    };
+    let cap = Amount::parse(epsilon)
+        .ok_or_else(|| misuse(format!("epsilon is {epsilon:?}: give a decimal with at most twelve digits after the point")))?;
+    without_lock(py, || Ledger::create(place, seal(key)?, scope, cap, delta).map(|_| ()))
+}
+
+/// Where a ledger stands, as JSON.
+#[pyfunction]
+pub(crate) fn ledger_show(py: Python<'_>, place: &str, key: Option<&str>) -> PyResult<String> {
+    without_lock(py, || Ok(open(place, key)?.status()?.facts().to_string()))
+}
+
+/// Checks of a ledger, and of models against it, as JSON.
+#[pyfunction]
+pub(crate) fn ledger_verify(py: Python<'_>, place: &str, key: Option<&str>, models: Vec<Vec<u8>>) -> PyResult<String> {
+    without_lock(py, || {
+        let (status, mut checks) = verify(&mut open(place, key)?)?;
+        for bytes in &models {
+            checks.extend(match &Artifact::from_bytes(bytes)?.certificate.identity.ledger {
+                Some(position) => verify_model(&status, position, bytes),
+                None => vec![privfit::certificate::Check::new("ledger", false, "the model names no ledger")],
+            });
+        }
+        serde_json::to_string(&checks).map_err(|_| Error::Damaged("the checks can't be written as JSON".into()))
+    })
+}
+
+/// All records as JSON, or the bytes that were released under a name.
+#[pyfunction]
+pub(crate) fn ledger_export<'py>(
+    py: Python<'py>,
+    place: &str,
+    key: Option<&str>,
+    request: Option<&str>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let bytes = without_lock(py, || {
+        let mut ledger = open(place, key)?;
+        match request {
+            Some(wanted) => ledger.released_under(wanted),
+            None => ledger.status()?.export(),
+        }
+    })?;
+    Ok(PyBytes::new(py, &bytes))
+}

@@ -1,0 +1,167 @@
+//! A released model: what it says about new rows, and what it states about privacy. Costs nothing.
+
+use crate::array::Array;
+use crate::data::Given;
+use crate::error::{misuse, raised};
+use crate::interrupt::without_lock;
+use crate::ledger::open;
+use crate::schema::Schema;
+use privfit::artifact::publish;
+use privfit::certificate::verify::verify_artifact;
+use privfit::certificate::{page, up};
+use privfit::data::encode::{Encoder, Row};
+use privfit::data::memory::Memory;
+use privfit::ledger::verify::{verify, verify_model};
+use privfit::model::Prediction;
+use privfit::schema::TargetValues;
+use privfit::{Artifact, Error};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use serde_json::json;
+use std::path::Path;
+
+/// A model file.
+#[pyclass(module = "privfit._privfit", frozen)]
+pub(crate) struct Model {
+    pub(crate) artifact: Artifact,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) before: bool,
+}
+
+#[pymethods]
+impl Model {
+    /// Reads the bytes of a model file.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, bytes: Vec<u8>) -> PyResult<Model> {
+        let artifact = without_lock(py, || Artifact::from_bytes(&bytes))?;
+        Ok(Model { artifact, bytes, before: false })
+    }
+
+    /// The bytes of the model file.
+    #[getter]
+    fn bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.bytes)
+    }
+
+    /// Writes the model file, whole or not at all.
+    fn save(&self, py: Python<'_>, path: &str) -> PyResult<()> {
+        let failed = |_| misuse(format!("the model can't be written to {path}: check the directory and its permissions"));
+        py.detach(|| publish(Path::new(path), &self.bytes)).map_err(failed)
+    }
+
+    /// Whether the same request was released before.
+    #[getter]
+    fn before(&self) -> bool {
+        self.before
+    }
+
+    /// The public facts that it rests on.
+    #[getter]
+    fn schema(&self) -> Schema {
+        Schema(self.artifact.schema.clone())
+    }
+
+    /// How it was trained and what it cost, as JSON.
+    fn facts(&self) -> String {
+        let g = &self.artifact.guarantee;
+        let t = &self.artifact.training;
+        json!({
+            "loss": self.artifact.model.loss, "scores": self.artifact.model.weights.len(), "method": t.method, "reason": t.reason, "plan": t.plan,
+            "rows": t.rows, "public": t.public, "adjacency": g.adjacency.name(), "private": g.private, "asked_epsilon": g.asked_epsilon,
+            "delta": g.delta, "zero_out": g.zero_out, "replace_one": g.replace_one, "simulated": g.simulated,
+            "intercept": self.artifact.schema.intercept, "ledger": self.artifact.certificate.identity.ledger,
+        })
+        .to_string()
+    }
+
+    /// One line about the guarantee.
+    fn guarantee(&self) -> String {
+        let g = &self.artifact.guarantee;
+        if !g.private {
+            return if g.simulated { "not private: the noise came from a seed" } else { "not private" }.into();
+        }
+        let epsilon = match g.adjacency {
+            privfit::account::Adjacency::ReplaceOne => g.replace_one,
+            _ => g.zero_out,
+        };
+        let epsilon = epsilon.map_or("infinite".to_string(), up);
+        format!("epsilon {epsilon} at delta {:e}, {}, method {}", g.delta, g.adjacency.name(), self.artifact.training.method)
+    }
+
+    /// Weights and constants in the units of the columns, score after score; none if rows are not mapped linearly.
+    fn linear(&self) -> Option<(Vec<Vec<f64>>, Vec<f64>)> {
+        self.artifact.linear().map(|l| (l.weights, l.constants))
+    }
+
+    /// Writes an answer for each row into an array: `class`, `probability`, `number` or `score`.
+    fn apply(&self, py: Python<'_>, data: Given<'_>, what: &str, out: &Bound<'_, PyAny>) -> PyResult<()> {
+        let memory = data.memory(&self.artifact.schema, None).map_err(raised)?;
+        let out = Array::of(out)?;
+        let answers = without_lock(py, || self.answers(&memory, what))?;
+        out.fill(&answers)
+    }
+
+    /// The certificate as a page of text.
+    fn certificate_text(&self) -> String {
+        let scores = self.artifact.model.weights.len();
+        page(&self.artifact.certificate, &[format!("weights of {scores} score{}", if scores == 1 { "" } else { "s" })])
+    }
+
+    /// The certificate as JSON.
+    fn certificate_json(&self) -> PyResult<String> {
+        serde_json::to_string(&self.artifact.certificate)
+            .map_err(|_| raised(Error::Damaged("the certificate can't be written as JSON: fetch it again".into())))
+    }
+
+    /// Works every number of the certificate out again; with a ledger also whether the model stands in it. Checks as JSON.
+    fn verify(&self, py: Python<'_>, ledger: Option<&str>, key: Option<&str>) -> PyResult<String> {
+        without_lock(py, || {
+            let mut checks = verify_artifact(&self.artifact).checks;
+            if let Some(place) = ledger {
+                let (status, own) = verify(&mut open(place, key)?)?;
+                checks.extend(own);
+                checks.extend(match &self.artifact.certificate.identity.ledger {
+                    Some(position) => verify_model(&status, position, &self.bytes),
+                    None => vec![privfit::certificate::Check::new("ledger", false, "the model names no ledger")],
+                });
+            }
+            serde_json::to_string(&checks).map_err(|_| Error::Damaged("the checks can't be written as JSON".into()))
+        })
+    }
+}
+
+impl Model {
+    fn answers(&self, memory: &Memory<'_>, what: &str) -> privfit::Result<Vec<f64>> {
+        let schema = &self.artifact.schema;
+        let mut reader = memory.reader(schema, false)?;
+        let mut encoder = Encoder::new(schema, reader.columns(), false)?;
+        let scale = match self.artifact.linear() {
+            Some(linear) if what == "score" => {
+                encoder = encoder.at_full_length();
+                linear.scale
+            }
+            _ => 1.0,
+        };
+        let (low, high) = match schema.target.values {
+            TargetValues::Bounds(low, high) => (low, high),
+            _ => (-1.0, 1.0),
+        };
+        let mut answers = Vec::with_capacity(memory.count());
+        let (mut row, mut scores) = (Row::default(), Vec::new());
+        reader.read(&mut |record| {
+            encoder.encode(record, None, &mut row);
+            if what == "score" {
+                self.artifact.model.scores(&row, &mut scores);
+                answers.extend(scores.iter().map(|s| s * scale));
+                return;
+            }
+            match self.artifact.model.predict(&row) {
+                Prediction::Class(class, _) if what == "class" => answers.push(class as f64),
+                Prediction::Class(_, probabilities) => answers.extend(probabilities),
+                Prediction::Number(x) => answers.push(low + (x + 1.0) / 2.0 * (high - low)),
+                Prediction::Distance(distance) => answers.push(distance),
+            }
+        })?;
+        Ok(answers)
+    }
+}

@@ -1,0 +1,60 @@
+"""Train models on sensitive data with a differential-privacy guarantee that can be read, recomputed and tested.
+
+>>> import numpy as np, privfit
+>>> rng = np.random.default_rng(0)
+>>> X = rng.uniform(0, 1, size=(2000, 3)); y = (X[:, 0] > 0.5).astype(int)
+>>> model = privfit.LogisticRegression(epsilon=1.0, delta=1e-6, bounds=(0, 1), classes=[0, 1])
+>>> model.fit(X, y).predict(X[:2]).shape
+(2,)
+>>> model.epsilon_ <= 1.0
+True
+
+Bounds, classes and target bounds are public facts that you state; nothing is read off the data.
+"""
+
+from __future__ import annotations
+
+from ._account import Account as _Account
+from ._audit import Audit, audit
+from ._errors import BudgetError, DamagedError, NotFittedError, PrivfitError
+from ._estimators import HuberRegressor, LinearRegression, LinearSVC, LogisticRegression, load
+from ._ledger import Ledger
+from ._privfit import __version__
+from ._result import Certificate
+from ._schema import Schema
+
+account = _Account()
+
+
+def methods() -> dict:
+    """Every method and loss: what it needs, what it guarantees, where it comes from and which settings it takes.
+
+    >>> "objective" in [m["name"] for m in privfit.methods()["methods"]]
+    True
+    """
+    import json
+
+    from . import _privfit
+
+    return json.loads(_privfit.methods())
+
+
+__all__ = [
+    "Audit",
+    "BudgetError",
+    "Certificate",
+    "DamagedError",
+    "HuberRegressor",
+    "Ledger",
+    "LinearRegression",
+    "LinearSVC",
+    "LogisticRegression",
+    "NotFittedError",
+    "PrivfitError",
+    "Schema",
+    "__version__",
+    "account",
+    "audit",
+    "load",
+    "methods",
+]

@@ -1,0 +1,389 @@
+"""What all estimators share: parameters, the order of a fit, rows at prediction, files."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from typing import Any, TypeVar
+
+import numpy as np
+
+from . import _privfit
+from ._data import labels, names_of, rows
+from ._errors import PrivfitError, not_fitted
+from ._ledger import Ledger
+from ._result import Certificate
+from ._schema import UNNAMED, Schema
+
+Self = TypeVar("Self", bound="Estimator")
+
+
+class Plan(dict):
+    """What a job would do and cost."""
+
+    def __repr__(self) -> str:
+        steps = ", ".join(f"{k} {v}" for k, v in self["plan"].items())
+        lines = [
+            f"method    {self['method']}, loss {self['loss']}" + (f" because {self['reason']}" if self["reason"] else ""),
+            f"data      {self['rows']} rows, {self['features']} encoded features",
+            f"plan      {steps}",
+            f"cost      epsilon {self['epsilon']['zero_out']} under zero-out, {self['epsilon']['replace_one']} under replace-one, "
+            f"at delta {self['delta']:g}",
+            f"forecast  {self['forecast']['what']}: about {self['forecast']['value']}",
+        ]
+        if self["ledger"] is not None:
+            lines.append(f"ledger    {'fits' if self['ledger']['fits'] else self['ledger']['why']}")
+        return "\n".join([*lines, "no data were opened"])
+
+
+class Estimator:
+    """A linear model that is fitted under differential privacy."""
+
+    #: Loss by name; none for the usual one of the task.
+    _loss: str | None = None
+    #: Losses of model files that this class reads.
+    _losses: tuple[str, ...] = ()
+
+    # Arguments of every constructor.
+    epsilon: float
+    delta: float | None
+    bounds: Any
+    schema: Any
+    row_norm: float | None
+    fit_intercept: bool
+    rows: int | None
+    adjacency: str
+    method: str
+    settings: dict[str, float] | None
+    ledger: Any
+    request: str | None
+    dataset: str | None
+    threads: int | None
+    simulate: int | None
+    allow_large_delta: bool
+
+    # What a fit leaves behind.
+    _model: _privfit.Model
+    _by_name: bool
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
+    # Parameters, as scikit-learn wants them: stored untouched, listed by the constructor's names.
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        code = cls.__init__.__code__
+        return sorted(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {name: getattr(self, name) for name in self._get_param_names()}
+
+    def set_params(self: Self, **params: Any) -> Self:
+        """Change arguments of the constructor."""
+        known = self._get_param_names()
+        for name, value in params.items():
+            if name not in known:
+                raise PrivfitError(f"Invalid parameter {name!r} for estimator {self!r}: known are {', '.join(known)}")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        code, defaults = type(self).__init__.__code__, type(self).__init__.__kwdefaults__ or {}
+        order = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+        given = [f"{n}={_short(getattr(self, n))}" for n in order if _differs(getattr(self, n), defaults.get(n))]
+        text = f"{type(self).__name__}({', '.join(given)})"
+        return text if "_model" not in vars(self) else f"{text}  # {self._model.guarantee()}"
+
+    # Fitting.
+
+    def fit(self: Self, X: Any, y: Any = None) -> Self:
+        """Fit: reserve the budget, open the data, train, commit. Returns the estimator.
+
+        ``X`` is a NumPy array, a SciPy sparse matrix, a pandas or Polars table, or anything with an Arrow stream. ``y`` may be left out
+        if the table holds the target column of the schema.
+        """
+        data = rows(X)
+        names = names_of(X, data)
+        if y is None and not self._holds_target(data):
+            raise PrivfitError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None: give labels with fit(X, y)"
+            )
+        schema = self._facts(data.shape[1], names, hasattr(X, "tocsr"), y)
+        self._check_texts(X, data)
+        own = None if y is None else labels(y, schema.classes)
+        if own is not None and len(own) != data.shape[0]:
+            raise PrivfitError(
+                f"Found input variables with inconsistent numbers of samples: [{data.shape[0]}, {len(own)}]; give one label for each row"
+            )
+        model = _privfit.fit(data, own, schema._schema, self._asked())
+        self._keep(model, data.shape[1], names, self.schema is not None)
+        self._remember(y)
+        return self
+
+    def plan(self, rows: int | None = None, features: int | None = None) -> Plan:
+        """What a fit would do and cost, from public facts alone. ``features`` is needed if ``bounds`` is one pair for all."""
+        width = features or _count(self.bounds)
+        if width is None and self.schema is None:
+            raise PrivfitError("the number of features is not known without data: add features=N")
+        names = list(self.bounds) if isinstance(self.bounds, dict) else None
+        asked = self._asked()
+        asked["rows"] = asked["rows"] if rows is None else int(rows)
+        schema = self._facts(width or 0, names, False, None)
+        found = json.loads(_privfit.plan(schema._schema, asked))
+        return Plan({**found, "plan": dict(found["plan"])})
+
+    def _asked(self) -> dict[str, Any]:
+        ledger = None if self.ledger is None else _ledger(self.ledger)
+        return {
+            "rows": None if self.rows is None else int(self.rows),
+            "epsilon": float(self.epsilon),
+            "delta": None if self.delta is None else float(self.delta),
+            "adjacency": str(self.adjacency),
+            "loss": self._loss,
+            "method": str(self.method),
+            "settings": {str(k): float(v) for k, v in (self.settings or {}).items()},
+            "allow_large_delta": bool(self.allow_large_delta),
+            "ledger": None if ledger is None else ledger.place,
+            "ledger_key": None if ledger is None else ledger.key,
+            "request": self.request,
+            "threads": None if self.threads is None else int(self.threads),
+            "simulate": None if self.simulate is None else int(self.simulate),
+        }
+
+    def _facts(self, width: int, names: list[str] | None, sparse: bool, y: Any) -> Schema:
+        """The public facts: the schema that was given, or one made of the bounds that were given."""
+        if self.schema is not None:
+            schema = Schema.of(self.schema)
+            if self.bounds is not None or self.row_norm is not None:
+                raise PrivfitError("the schema has the bounds: leave out bounds and row_norm")
+            if self.dataset is not None and self.dataset != schema.name:
+                raise PrivfitError(f"the schema is of {schema.name!r}: leave out dataset")
+            self._check_schema(schema)
+            return schema
+        if names is not None and len(set(names)) < len(names):
+            raise PrivfitError("two columns have the same name: rename one of them")
+        if self.bounds is None and self.row_norm is None:
+            raise PrivfitError(_missing_bounds(names))
+        if self.bounds is not None and self.row_norm is not None:
+            raise PrivfitError("bounds and row_norm are two ways to say the same: leave out one of them")
+        return Schema.from_bounds(
+            self.bounds,
+            names=names,
+            name=self._dataset(),
+            row_norm=self.row_norm,
+            features=width,
+            sparse=sparse,
+            fit_intercept=bool(self.fit_intercept),
+            **self._target(y),
+        )
+
+    def _holds_target(self, data: _privfit.Data) -> bool:
+        """Whether a table holds the target that the schema names; without a schema nobody knows which column that is."""
+        target = None if self.schema is None else Schema.of(self.schema)._schema.target
+        return target is not None and target in {name for name, _ in data.columns or ()}
+
+    def _check_texts(self, X: Any, data: _privfit.Data) -> None:
+        """A column whose type is text has no least and largest value. Types are public; what objects hold is not looked at."""
+        if self.schema is not None:
+            return
+        categories = self.bounds if isinstance(self.bounds, dict) else {}
+        types = getattr(X, "dtypes", None) if hasattr(X, "iloc") else None
+        for i, (name, text) in enumerate(data.columns or ()):
+            listed = name in categories and not _is_pair(categories[name])
+            unused = isinstance(self.bounds, dict) and name not in categories
+            if text and not listed and not unused and (types is None or types.iloc[i] != object):
+                raise PrivfitError(f'column {name!r} holds text: list its categories, bounds={{"{name}": ["a", "b"], ...}}, or leave it out')
+
+    def _dataset(self) -> str:
+        if self.dataset is not None:
+            return str(self.dataset)
+        return UNNAMED if self.ledger is None else _ledger(self.ledger).dataset
+
+    def _target(self, y: Any) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _check_schema(self, schema: Schema) -> None:
+        raise NotImplementedError
+
+    def _remember(self, y: Any) -> None:
+        """What a class keeps beside the model."""
+
+    def _keep(self, model: _privfit.Model, width: int, names: list[str] | None, by_name: bool) -> None:
+        self._model = model
+        self._by_name = by_name
+        self.n_features_in_ = width
+        vars(self).pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+
+    # Prediction.
+
+    def _fitted(self) -> _privfit.Model:
+        if "_model" not in vars(self):
+            raise not_fitted(type(self).__name__)
+        return self._model
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_model" in vars(self)
+
+    def _apply(self, X: Any, what: str, width: int = 1) -> np.ndarray:
+        model = self._fitted()
+        data = rows(X)
+        names = names_of(X, data)
+        given: Any = data
+        # Columns that a schema names are found by their names, among others and in any order.
+        if not self._by_name or data.columns is None:
+            self._check_names(names)
+            if data.shape[1] != self.n_features_in_:
+                raise PrivfitError(
+                    f"X has {data.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input"
+                )
+            columns = model.schema.columns
+            if data.columns is not None and columns is not None and not hasattr(self, "feature_names_in_"):
+                given = data.renamed(columns)
+        out = np.empty((data.shape[0], width))
+        model.apply(given, what, out)
+        return out if width > 1 else out[:, 0]
+
+    def _check_names(self, names: list[str] | None) -> None:
+        fitted: Any = getattr(self, "feature_names_in_", None)
+        own = type(self).__name__
+        if names is None and fitted is not None:
+            warnings.warn(f"X does not have valid feature names, but {own} was fitted with feature names", stacklevel=4)
+        elif names is not None and fitted is None:
+            warnings.warn(f"X has feature names, but {own} was fitted without feature names", stacklevel=4)
+        elif names is not None and list(fitted) != names:
+            text = "The feature names should match those that were passed during fit.\n"
+            for title, listed in (
+                ("Feature names unseen at fit time", sorted(set(names) - set(fitted))),
+                ("Feature names seen at fit time, yet now missing", sorted(set(fitted) - set(names))),
+            ):
+                if listed:
+                    text += f"{title}:\n" + "".join(f"- {name}\n" for name in listed[:5])
+            if set(names) == set(fitted):
+                text += "Feature names must be in the same order as they were in fit.\n"
+            raise PrivfitError(text)
+
+    # What a fit leaves behind.
+
+    @property
+    def certificate_(self) -> Certificate:
+        """The statement about privacy: ``text``, ``dict``, ``epsilon``, ``delta``, ``verify()``."""
+        return Certificate(self._fitted())
+
+    @property
+    def epsilon_(self) -> float:
+        """Epsilon that is guaranteed under the adjacency that was asked for; infinite for a simulation."""
+        return self.certificate_.epsilon
+
+    @property
+    def method_(self) -> str:
+        """The method that was used."""
+        return json.loads(self._fitted().facts())["method"]
+
+    def _linear(self) -> tuple[np.ndarray, np.ndarray]:
+        found = self._fitted().linear()
+        if found is None:
+            raise AttributeError("this model has no coefficients: its rows are mapped in a way that is not linear; use predict")
+        return np.asarray(found[0]), np.asarray(found[1])
+
+    # Files.
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the model file: the same that the command writes."""
+        self._fitted().save(os.fspath(path))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Any:
+        """Read a model file of this kind of model."""
+        try:
+            with open(path, "rb") as file:
+                model = _privfit.Model.from_bytes(file.read())
+        except OSError as error:
+            raise PrivfitError(f"cannot read the model {os.fspath(path)}: {error.strerror}; check the path") from None
+        return cls._from_model(model)
+
+    @classmethod
+    def _from_model(cls, model: _privfit.Model) -> Any:
+        facts, schema = json.loads(model.facts()), model.schema
+        if facts["loss"] not in cls._losses:
+            raise PrivfitError(f"the model has the loss {facts['loss']!r}, which {cls.__name__} does not have: use privfit.load")
+        kind: Any = cls
+        own = kind(epsilon=facts["asked_epsilon"], delta=facts["delta"], adjacency=facts["adjacency"], method=facts["method"])
+        columns = schema.columns
+        width = len(schema.encoded if columns is None else columns)
+        plain = columns is None or columns == [f"x{i}" for i in range(width)]
+        own._keep(model, width, None if plain else columns, not plain)
+        own._recall(schema)
+        return own
+
+    def _recall(self, schema: _privfit.Schema) -> None:
+        """What a class takes from a model file."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(vars(self))
+        if "_model" in state:
+            state["_model"] = state["_model"].bytes
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if isinstance(state.get("_model"), bytes):
+            self._model = _privfit.Model.from_bytes(state["_model"])
+
+    def _tags(self, **own: Any) -> Any:
+        """Tags, in the words of scikit-learn, which is the only one that asks."""
+        from sklearn.utils import InputTags, Tags, TargetTags  # type: ignore[import-untyped]
+
+        return Tags(
+            target_tags=TargetTags(required=True),
+            transformer_tags=None,
+            input_tags=InputTags(sparse=True, allow_nan=True),
+            non_deterministic=self.simulate is None,
+            **own,
+        )
+
+
+def _is_pair(bounds: Any) -> bool:
+    return len(bounds) == 2 and not any(isinstance(b, str) for b in bounds)
+
+
+def _ledger(ledger: Any) -> Ledger:
+    return ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+
+
+def _count(bounds: Any) -> int | None:
+    if isinstance(bounds, dict):
+        return len(bounds)
+    for side in bounds or ():
+        if hasattr(side, "__len__"):
+            return len(side)
+    return None
+
+
+def _missing_bounds(names: list[str] | None) -> str:
+    if names:
+        some = ", ".join(f'"{n}": (low, high)' for n in names[:20]) + (", ..." if len(names) > 20 else "")
+        line = f"bounds={{{some}}}"
+    else:
+        line = "bounds=(low, high)"
+    return (
+        f"bounds are missing: add {line} with the least and the largest value that can occur, from documentation or domain knowledge and "
+        "never from the data (one number for all features or one for each; or row_norm=R for rows of length at most R)"
+    )
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _differs(value: Any, default: Any) -> bool:
+    if value is default:
+        return False
+    try:
+        return bool(value != default)
+    except ValueError:
+        return True

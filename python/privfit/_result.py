@@ -1,0 +1,70 @@
+"""What a model states about privacy."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from . import _privfit
+
+
+class Checks(list):
+    """Checks, each with ``name``, ``held`` and ``text``."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether every check held."""
+        return all(check["held"] for check in self)
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{'holds' if c['held'] else 'FAILS'}  {c['name']:<26} {c['text']}" for c in self)
+
+
+class Certificate:
+    """The statement a model carries: ``text`` for people, ``json`` and ``dict`` for programs, ``verify()`` for everybody."""
+
+    def __init__(self, model: _privfit.Model) -> None:
+        self._model = model
+        facts = json.loads(model.facts())
+        self.private: bool = facts["private"]
+        self.adjacency: str = facts["adjacency"]
+        #: Epsilon under the adjacency that was asked for; infinite if nothing is guaranteed.
+        self.epsilon: float = _finite(facts["replace_one" if self.adjacency == "replace-one" else "zero_out"])
+        self.delta: float = facts["delta"]
+        self.zero_out: float = _finite(facts["zero_out"])
+        self.replace_one: float = _finite(facts["replace_one"])
+
+    @property
+    def text(self) -> str:
+        """A page for people."""
+        return self._model.certificate_text()
+
+    @property
+    def json(self) -> str:
+        """All of it, as JSON text."""
+        return self._model.certificate_json()
+
+    @property
+    def dict(self) -> dict:
+        """All of it, as a dict."""
+        return json.loads(self.json)
+
+    def verify(self, ledger: Any = None) -> Checks:
+        """Work every number out again from the recorded noise; with a ledger, see that the model stands in it."""
+        from ._ledger import Ledger
+
+        if ledger is not None and not isinstance(ledger, Ledger):
+            ledger = Ledger(os.fspath(ledger))
+        place, key = (None, None) if ledger is None else (ledger.place, ledger.key)
+        return Checks(json.loads(self._model.verify(place, key)))
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"Certificate({self._model.guarantee()})"
+
+
+def _finite(x: float | None) -> float:
+    return float("inf") if x is None else x

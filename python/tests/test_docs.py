@@ -1,0 +1,14 @@
+import doctest
+import importlib
+
+import pytest
+
+import privfit
+
+MODULES = ["privfit", *(f"privfit.{name}" for name in ("_account", "_audit", "_estimators", "_ledger", "_schema"))]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_run(name):
+    found = doctest.testmod(importlib.import_module(name), extraglobs={"privfit": privfit})
+    assert found.attempted > 0 and found.failed == 0

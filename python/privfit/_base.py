@@ -13,28 +13,10 @@ from . import _privfit
 from ._data import labels, names_of, rows
 from ._errors import PrivfitError, not_fitted
 from ._ledger import Ledger
-from ._result import Certificate
+from ._result import Certificate, Plan
 from ._schema import UNNAMED, Schema
 
 Self = TypeVar("Self", bound="Estimator")
-
-
-class Plan(dict):
-    """What a job would do and cost."""
-
-    def __repr__(self) -> str:
-        steps = ", ".join(f"{k} {v}" for k, v in self["plan"].items())
-        lines = [
-            f"method    {self['method']}, loss {self['loss']}" + (f" because {self['reason']}" if self["reason"] else ""),
-            f"data      {self['rows']} rows, {self['features']} encoded features",
-            f"plan      {steps}",
-            f"cost      epsilon {self['epsilon']['zero_out']} under zero-out, {self['epsilon']['replace_one']} under replace-one, "
-            f"at delta {self['delta']:g}",
-            f"forecast  {self['forecast']['what']}: about {self['forecast']['value']}",
-        ]
-        if self["ledger"] is not None:
-            lines.append(f"ledger    {'fits' if self['ledger']['fits'] else self['ledger']['why']}")
-        return "\n".join([*lines, "no data were opened"])
 
 
 class Estimator:

@@ -1,4 +1,4 @@
-"""What a model states about privacy."""
+"""What a plan says, and what a model states about privacy."""
 
 from __future__ import annotations
 
@@ -7,6 +7,24 @@ import os
 from typing import Any
 
 from . import _privfit
+
+
+class Plan(dict):
+    """What a job would do and cost."""
+
+    def __repr__(self) -> str:
+        steps = ", ".join(f"{k} {v}" for k, v in self["plan"].items())
+        lines = [
+            f"method    {self['method']}, loss {self['loss']}" + (f" because {self['reason']}" if self["reason"] else ""),
+            f"data      {self['rows']} rows, {self['features']} encoded features",
+            f"plan      {steps}",
+            f"cost      epsilon {self['epsilon']['zero_out']} under zero-out, {self['epsilon']['replace_one']} under replace-one, "
+            f"at delta {self['delta']:g}",
+            f"forecast  {self['forecast']['what']}: about {self['forecast']['value']}",
+        ]
+        if self["ledger"] is not None:
+            lines.append(f"ledger    {'fits' if self['ledger']['fits'] else self['ledger']['why']}")
+        return "\n".join([*lines, "no data were opened"])
 
 
 class Checks(list):

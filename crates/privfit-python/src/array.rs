@@ -246,7 +246,7 @@ impl Pairs for Csr {
     }
 
     fn copy(&self, row: usize, out: &mut Vec<(u32, f64)>) {
-        if row % 256 == 0 {
+        if row.is_multiple_of(256) {
             poll();
         }
         // What is out of range is left out, never read.

@@ -232,7 +232,7 @@ impl Column for ArrowColumn {
     }
 
     fn cell(&self, row: usize) -> Cell<'_> {
-        if row % 4096 == 0 {
+        if row.is_multiple_of(4096) {
             poll();
         }
         let at = self.ends.partition_point(|end| *end <= row);

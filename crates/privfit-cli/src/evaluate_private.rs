@@ -103,7 +103,10 @@ fn print(measured: &Measured, format: Format) {
         print_line(&format!("{:<10}{value}{noise}", metric.name));
     }
     match measured.private {
-        true => print_line(&format!("guarantee {}", guarantee_line(measured.zero_out, measured.replace_one, measured.delta))),
+        true => {
+            let line = guarantee_line(measured.zero_out, measured.replace_one, measured.delta);
+            print_line(&format!("guarantee {line}, for these numbers alone"));
+        }
         false => print_line("guarantee none: the noise came from a seed (epsilon is infinite)"),
     }
 }

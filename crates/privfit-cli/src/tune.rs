@@ -76,6 +76,14 @@ impl Tune {
             );
             return Ok(());
         }
+        let same = |a: &PathBuf, b: &PathBuf| a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b));
+        let private = || self.fit.data.iter().chain(&self.fit.labels);
+        if let Some(path) = self.public.iter().chain(&self.public_labels).find(|p| private().any(|q| same(p, q))) {
+            return Err(Failure::misuse(format!(
+                "{} holds the private records: give other rows to --public, or leave it out and pay",
+                path.display()
+            )));
+        }
         let place = self.fit.place(&asked)?;
         let (rows, counted) = self.fit.count(&asked)?;
         let bar = Bar::new(tune_public::ticks(tuning), self.fit.talks(), "trying on public rows");
@@ -88,7 +96,7 @@ impl Tune {
         }
         asked.job = tune_public::job_of(&tried[0].candidate, &asked.job);
         let mut prepared = prepare(&asked.job, rows, counted)?;
-        prepared.public.push(format!("settings: the best of {} candidates on other rows, declared public", tried.len()));
+        prepared.public.push(format!("settings: the best of {} candidates on rows that were declared public", tried.len()));
         self.fit.train(&prepared, prepared.plan.ticks(), asked, &place)
     }
 

@@ -74,14 +74,20 @@ fn a_job_with_candidates() {
 #[test]
 fn public_rows_choose_for_nothing() {
     let here = place("public");
-    let said = json(&here, "tune job.toml --public d.csv --simulate 1");
+    refused(&here, "tune job.toml --public ./d.csv", 2, "holds the private records");
+    std::fs::copy(here.join("d.csv"), here.join("p.csv")).unwrap();
+    let said = json(&here, "tune job.toml --public p.csv --simulate 1");
     assert!(
-        said["public"].as_array().unwrap().iter().any(|l| l.as_str().unwrap().contains("2 candidates on other rows")),
+        said["public"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|l| l.as_str().unwrap().contains("2 candidates on rows that were declared public")),
         "{said}"
     );
     let model: Value = serde_json::from_slice(&std::fs::read(here.join("m.json")).unwrap()).unwrap();
     assert_eq!(model["artifact"]["training"]["settings"][0], serde_json::json!(["ridge", 3.0]), "the better one");
-    let nothing = ok(&here, "tune job.toml --public d.csv --dry-run --rows 3000");
+    let nothing = ok(&here, "tune job.toml --public p.csv --dry-run --rows 3000");
     assert!(nothing.contains("cost      nothing"));
 }
 
@@ -125,5 +131,8 @@ fn bounds_that_were_bought() {
     assert!(page.contains("bounds of age were bought from the same records"), "{page}");
     ok(&here, "certificate verify m.json --ledger l");
     assert_eq!(json(&here, "ledger show l")["jobs"].as_array().unwrap().len(), 2);
+    refused(&here, "schema bounds b.toml --data d.csv --epsilon 0.5 --delta 1e-8 --out x.toml", 2, "no numeric column");
+    std::fs::write(here.join("again.toml"), schema.replace("max = 100.0", "max = \"?\"")).unwrap();
+    refused(&here, "schema bounds again.toml --data d.csv --epsilon 0.5 --delta 1e-8 --out x.toml", 2, "bought already");
     refused(&here, "schema bounds s.toml --data d.csv --epsilon 0.5 --delta 1e-8 --out x.toml", 2, "no numeric column");
 }

@@ -229,6 +229,10 @@ impl Artifact {
         let artifact = file.artifact;
         let model = &artifact.model;
         artifact.schema.check().map_err(|_| damaged("its schema does not hold together"))?;
+        let bought = artifact.schema.bought.as_ref().map(|b| &b.event);
+        if bought.is_some_and(|e| !matches!(e, Event::DiscreteGaussian { .. } | Event::NotPrivate { .. })) {
+            return Err(damaged("what was bought is not what is sold"));
+        }
         let d = artifact.schema.dimension();
         let Some(loss) = crate::loss::find(&model.loss) else { return Err(damaged("its loss is unknown")) };
         let scores = match artifact.schema.task() {

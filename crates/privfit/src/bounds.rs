@@ -107,6 +107,11 @@ impl Draft {
                 "no numeric column of the schema has an open bound: put min = \"?\" or max = \"?\" where one is",
             ));
         }
+        if schema.bought.is_some() {
+            return Err(Error::misuse(
+                "bounds of this schema were bought already: buy all open ones at once, from the draft without [bought]",
+            ));
+        }
         if schema.unit != UnitOfPrivacy::Row {
             return Err(Error::misuse("bounds can be bought for unit = \"row\" only: take them from documentation instead"));
         }

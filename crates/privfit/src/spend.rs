@@ -135,11 +135,7 @@ pub fn fit(work: &dyn Work, order: Order<'_>) -> Result<Released> {
     let Order { source, entropy, payer, declared, threads, out, opened, tick } = order;
     let mut made = None;
     let (bytes, before) = release(payer, out, &|name| work.request(name), |position| {
-        // Whatever fails from here on, what was reserved stays spent, and whoever reads the message should know.
-        let data = work.open(source, entropy).map_err(|error| match error {
-            Error::Misuse(text) if position.is_some() => Error::Misuse(format!("{text} (what was reserved stays spent)")),
-            other => other,
-        })?;
+        let data = work.open(source, entropy)?;
         opened();
         let mut artifact = work.train(data, entropy, threads, tick)?.with_declared(declared);
         if let Some(position) = position {
@@ -172,7 +168,11 @@ pub fn release(
             return Ok((bytes, true));
         }
     };
-    let bytes = make(spending.as_ref().map(|s| &s.position))?;
+    // Whatever fails from here on, what was reserved stays spent, and whoever reads the message should know.
+    let bytes = make(spending.as_ref().map(|s| &s.position)).map_err(|error| match error {
+        Error::Misuse(text) if spending.is_some() => Error::Misuse(format!("{text} (what was reserved stays spent)")),
+        other => other,
+    })?;
     if let Some(spending) = &mut spending {
         spending.commit(&bytes)?;
     }

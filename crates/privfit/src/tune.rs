@@ -272,7 +272,7 @@ impl Tuned {
         let first = self.candidates[0].request(name)?;
         let said = serde_json::json!({
             "schema": self.job.schema, "rows": self.rows, "epsilon": self.job.epsilon, "delta": self.job.delta, "loss": self.job.loss,
-            "constraint": format!("{:?}", self.job.constraint), "candidates": self.texts, "settings": self.job.settings.0,
+            "first": first.digest, "candidates": self.candidates.iter().map(|c| (c.method.name, &c.job().settings.0)).collect::<Vec<_>>(), "settings": self.job.settings.0,
             "method": self.job.method, "held_out": format!("{:?}", self.held_out), "event": self.event,
         });
         let version = env!("CARGO_PKG_VERSION");

@@ -98,7 +98,7 @@ fn released(job: &Job, source: &dyn Records, payer: Option<Payer>, seed: Option<
     let (rows, counted) = public_rows(job, Some(source))?;
     let prepared = prepare(job, rows, counted)?;
     let declared = Declared::default();
-    fit(&prepared, Order { source, entropy: &entropy, payer, declared, threads: 1, out: None, tick: &|| {} })
+    fit(&prepared, Order { source, entropy: &entropy, payer, declared, threads: 1, out: None, opened: &|| {}, tick: &|| {} })
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn the_best_candidate_wins_and_its_certificate_holds() {
     assert!(artifact.guarantee.zero_out.unwrap() <= 4.0 && artifact.guarantee.asked_epsilon == 4.0);
     assert_eq!((artifact.training.rows, artifact.certificate.preparation.trials), (4000, 8));
     assert!(artifact.certificate.preparation.declaration.starts_with("paid for here"));
-    assert!(artifact.certificate.mechanism.theorem.contains("E[K] R d(epsilon - ln R)"));
+    assert!(artifact.certificate.mechanism.theorem.contains("E[K] d(epsilon - ln R)"));
     let text = artifact.to_json().unwrap();
     assert_eq!(privfit::Artifact::from_json(&text).unwrap(), artifact);
     let verdict = privfit::certificate::verify::verify(&text);

@@ -98,7 +98,7 @@ impl<'e> Curve<'e> {
                 return curves.iter().map(|c| c.epsilon(delta)).try_fold(0.0, |most: f64, e| Some(most.max(e?)));
             }
             Kind::Best { one, growth, runs } if delta > 0.0 => {
-                let rest = delta / (runs * growth.exp()) * (1.0 - 1e-12);
+                let rest = delta / runs * (1.0 - 1e-12);
                 return one.epsilon(rest).map(|e| (e + growth) * (1.0 + 1e-12)).filter(|e| e.is_finite());
             }
             _ => None,
@@ -114,7 +114,7 @@ impl<'e> Curve<'e> {
         match &self.kind {
             Kind::Composed(laws) => laws.delta(epsilon).min(1.0),
             Kind::Worst(curves) => curves.iter().map(|c| c.delta(epsilon)).fold(0.0, f64::max),
-            Kind::Best { one, growth, runs } => (runs * growth.exp() * one.delta(epsilon - growth) * (1.0 + 1e-12)).min(1.0),
+            Kind::Best { one, growth, runs } => (runs * one.delta(epsilon - growth) * (1.0 + 1e-12)).min(1.0),
             Kind::Asked => super::delta(self.event, self.adjacency, epsilon).map_or(1.0, |a| a.bound.upper.min(1.0)),
         }
     }

@@ -140,7 +140,7 @@ fn tightest(ask: impl Fn(&dyn Accountant) -> Result<Bound>) -> Result<Answer> {
     }
 }
 
-/// Selections whose own accountant is always the tightest.
+/// Selections whose own accountant is the tightest wherever it matters; Renyi accounting is a little tighter at very large epsilons.
 fn bounded_selection(event: &Event) -> bool {
     matches!(event, Event::Select { stopping: Stopping::Uniform { .. } | Stopping::Harmonic { .. }, .. })
 }

@@ -15,8 +15,8 @@
 //!   -s g' <= 2 g, so that g(s) <= e^(2t) g(e^t s). In S g + g' the coefficient of r^i is (i+1) (S - i - 2) for i <= N-2, first positive and
 //!   then negative, and S N for i = N-1; the first N-1 sum to 0 for S = 2 (N+1) / 3, so that -g' <= S g. Together R = e^(2t + S d).
 //!
-//! *The whole.* f' <= f'(1) = E[K]. With f'(q) <= R f'(q'), the hockey-stick divergence of the winners at epsilon is at most
-//! E[K] R d(epsilon - ln R), and their Renyi divergence at most that of one run + ln R + ln E[K] / (order - 1).
+//! *The whole.* f' <= f'(1) = E[K]. With f'(q') >= f'(q) / R, the hockey-stick divergence of the winners at epsilon, the integral of
+//! (Q f'(q) - e^epsilon Q' f'(q'))+, is at most that of f'(q) (Q - e^(epsilon - ln R) Q')+, which is E[K] d(epsilon - ln R), and their Renyi divergence at most that of one run + ln R + ln E[K] / (order - 1).
 //!
 //! The bounded laws are ours. They are tighter than the unbounded ones of Papernot and Steinke at the same mean, and the time that a selection
 //! takes can be the same whatever K is: always N runs. K must stay secret, because the best of many leaks more than the best of few.
@@ -34,7 +34,7 @@ use std::cell::RefCell;
 pub fn expected_runs(stopping: Stopping) -> f64 {
     match stopping {
         Stopping::NegativeBinomial { eta: 0.0, gamma } => (1.0 / gamma - 1.0) / (1.0 / gamma).ln(),
-        Stopping::NegativeBinomial { eta, gamma } => eta * (1.0 - gamma) / (gamma * (1.0 - gamma.powf(eta))),
+        Stopping::NegativeBinomial { eta, gamma } => eta * (1.0 - gamma) / (gamma * -(eta * gamma.ln()).exp_m1()),
         Stopping::Poisson { mean } => mean,
         Stopping::Uniform { most } => 0.5 * (most as f64 + 1.0),
         // Summed from the smallest, so that rounding is far below what is added to every bound.
@@ -69,13 +69,15 @@ thread_local! {
 }
 
 fn remembered_growth(stopping: Stopping, event: &Event, adjacency: Adjacency) -> f64 {
-    LAST.with_borrow_mut(|last| match last {
-        Some((s, e, a, growth)) if *s == stopping && e == event && *a == adjacency => *growth,
-        _ => {
-            let growth = log_growth(stopping, &Curve::new(event, adjacency));
-            *last = Some((stopping, event.clone(), adjacency, growth));
-            growth
-        }
+    let known = LAST.with_borrow(|last| match last {
+        Some((s, e, a, growth)) if *s == stopping && e == event && *a == adjacency => Some(*growth),
+        _ => None,
+    });
+    known.unwrap_or_else(|| {
+        // Outside of the borrow: a selection may be inside of this one.
+        let growth = log_growth(stopping, &Curve::new(event, adjacency));
+        LAST.set(Some((stopping, event.clone(), adjacency, growth)));
+        growth
     })
 }
 

@@ -195,7 +195,7 @@ fn bought(schema: &Schema, g: &Guarantee) -> Option<String> {
         format!("epsilon {epsilon} at delta {delta:e}")
     };
     Some(format!(
-        "bounds of {} were bought from the same records by another release ({}, {}); with this one it is {}",
+        "bounds of {} were bought from the same records by another release ({}, {}); with this one, had both been fixed beforehand, it is {}",
         bought.columns.join(", "),
         view(&bought.event, g.delta),
         g.adjacency.name(),

@@ -22,8 +22,12 @@ fn collect<'a>(event: &'a Event, times: u64, parts: &mut Vec<(&'a Event, u64)>) 
             return collect(event, times.checked_mul(*n)?, parts);
         }
         Event::Compose(events) => return events.iter().try_for_each(|e| collect(e, times, parts)),
-        Event::Select { event, .. } if !modest(event, true) => return None,
-        Event::Either(_) if !modest(event, true) => return None,
+        // A sample is for one release, and a selection has a flat list of candidates: no plan makes anything else.
+        Event::Poisson { event, .. } | Event::FixedSize { event, .. } | Event::Shuffled { event, .. } if !single(event) => {
+            return None;
+        }
+        Event::Select { event, .. } if !modest(event) => return None,
+        Event::Either(_) if !modest(event) => return None,
         _ => {}
     }
     if let Some(part) = parts.iter_mut().find(|p| p.0 == event) {
@@ -31,7 +35,6 @@ fn collect<'a>(event: &'a Event, times: u64, parts: &mut Vec<(&'a Event, u64)>) 
         return Some(());
     }
     parts.push((event, times));
-    let cheap = |e: &Event| matches!(e, Event::Gaussian { .. } | Event::DiscreteGaussian { .. });
     let right = cheap(event) || parts.iter().filter(|p| !cheap(p.0)).count() <= MOST_PARTS;
     (right && parts.len() <= MOST_IN_ALL).then_some(())
 }
@@ -39,22 +42,41 @@ fn collect<'a>(event: &'a Event, times: u64, parts: &mut Vec<(&'a Event, u64)>) 
 /// Most candidates of a selection.
 pub(crate) const MOST_CANDIDATES: usize = 64;
 
-/// Whether the inside of a selection can be worked out in a bounded time: a flat list of ordinary events.
-fn modest(event: &Event, list: bool) -> bool {
+/// Whether this is one release, however it is sampled and repeated.
+fn single(event: &Event) -> bool {
     match event {
-        Event::Either(events) if list => events.len() <= MOST_CANDIDATES && events.iter().all(|e| modest(e, false)),
-        other => {
-            let mut parts = Vec::new();
-            let flat = |e: &Event| !matches!(e, Event::Select { .. } | Event::Either(_));
-            collect(other, 1, &mut parts).is_some() && parts.iter().all(|p| flat(p.0))
-        }
+        Event::Poisson { event, .. } | Event::FixedSize { event, .. } | Event::Shuffled { event, .. } => single(event),
+        Event::Repeat { event, .. } | Event::AtMost { event, .. } => single(event),
+        Event::Compose(_) | Event::Either(_) | Event::Select { .. } => false,
+        _ => true,
     }
+}
+
+/// Whether the inside of a selection can be worked out in a bounded time: a flat list of ordinary events, and not too many parts in all.
+fn modest(event: &Event) -> bool {
+    let list = match event {
+        Event::Either(events) => events.as_slice(),
+        other => std::slice::from_ref(other),
+    };
+    let mut all = 0;
+    list.len() <= MOST_CANDIDATES
+        && list.iter().all(|e| {
+            let mut parts = Vec::new();
+            let right = collect(e, 1, &mut parts).is_some();
+            all += parts.iter().filter(|p| !cheap(p.0)).count();
+            right && all <= 2 * MOST_CANDIDATES && parts.iter().all(|p| !matches!(p.0, Event::Select { .. } | Event::Either(_)))
+        })
+}
+
+/// Plain Gaussian releases cost an accountant nothing.
+fn cheap(event: &Event) -> bool {
+    matches!(event, Event::Gaussian { .. } | Event::DiscreteGaussian { .. })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use privfit_kernel::account::{Adjacency, epsilon};
+    use privfit_kernel::account::{Adjacency, Stopping, epsilon};
 
     #[test]
     fn parts_are_counted() {
@@ -69,5 +91,27 @@ mod tests {
         assert!(super::merged(&step(1.0).repeated(u64::MAX).repeated(2)).is_none());
         assert_eq!(super::merged(&step(1.0)), Some(step(1.0)));
         assert!(super::merged(&Event::Compose((1..500).map(|i| Event::gaussian(f64::from(i))).collect())).is_some());
+        // Nothing hides inside of a sample, and selections are flat and short.
+        let inside = |event: Event| Event::Shuffled { batches: 1, epochs: 1, event: Box::new(event) };
+        let select = |event: Event| Event::Select { stopping: Stopping::Uniform { most: 3 }, event: Box::new(event) };
+        let many = |n: u32| Event::Either((1..=n).map(|i| step(f64::from(i))).collect());
+        for hostile in [
+            inside(many(2)),
+            inside(Event::Compose(vec![step(1.0), step(2.0)])),
+            step(1.0).repeated(2).sampled(0.5).sampled(0.5),
+            select(select(step(1.0))),
+            select(Event::Compose(vec![select(step(1.0)), step(2.0)])),
+            select(many(65)),
+            many(65),
+            select(Event::Either(
+                (0..20).map(|i| Event::Compose((1..=16).map(|j| step(f64::from(16 * i + j))).collect())).collect(),
+            )),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            assert_eq!(super::merged(&hostile.1).is_none(), hostile.0 != 2, "{}", hostile.0);
+        }
+        assert!(super::merged(&select(many(64))).is_some());
     }
 }

@@ -133,6 +133,9 @@ pub(super) fn amplification(event: &Event) -> &'static str {
         true => {
             "by sampling: each unit takes part in a step with a fixed probability; the kernel draws the samples and keeps them"
         }
+        false if matches!(event, Event::Select { .. }) => {
+            "none is claimed: in each run every unit takes part in training or in the score"
+        }
         false => "none is claimed: every unit takes part in every release",
     }
 }
@@ -174,7 +177,7 @@ pub(super) fn runs(stopping: Stopping) -> u64 {
 /// The theorem behind a selection.
 pub(super) const SELECTION: &str = "A selection releases the best of K runs, K random and secret. With the privacy profile d of one \
     run, f the generating function of K, s the chance to do better than the winner: s' <= e^t s + d(t), the winner's density is that of \
-    one run times f'(1 - s), which moves by at most R, and delta(epsilon) <= E[K] R d(epsilon - ln R). A candidate is trained on one \
+    one run times f'(1 - s), which moves by at most R, and delta(epsilon) <= E[K] d(epsilon - ln R). A candidate is trained on one \
     part of the records and scored on the other, so that a run costs as much as the dearer of the two.";
 
 /// What an event releases, one by one and in words.

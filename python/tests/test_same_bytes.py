@@ -68,7 +68,6 @@ epsilon = 2.0
 delta = 1e-8
 method = "objective"
 out = "command.json"
-simulate = 9
 
 [tune]
 {tune}
@@ -91,13 +90,12 @@ def test_tuning(command, tmp_path, two_classes):
     X, y = two_classes
     estimator = stored(tmp_path, X, y, simulate=9)
     (tmp_path / "job.toml").write_text(JOB.format(tune='runs = 7\nlaw = "uniform"\nheld_out = 0.2'))
-    run(command, "tune", tmp_path / "job.toml")
+    run(command, "tune", tmp_path / "job.toml", "--simulate", 9)
     how = dict(runs=7, law="uniform", held_out=0.2)
     privfit.tune(estimator, X, y, grid=GRID, **how).save(tmp_path / "python.json")
     assert (tmp_path / "python.json").read_bytes() == (tmp_path / "command.json").read_bytes()
-    (tmp_path / "job.toml").write_text(JOB.format(tune="runs = 7\nheld_out = 0.2").replace("simulate = 9\n", ""))
     said = json.loads(run(command, "tune", tmp_path / "job.toml", "--dry-run", "--rows", 1500, "--format", "json"))
-    plan = privfit.tune_plan(estimator, grid=GRID, runs=7, held_out=0.2, rows=1500, features=4)
+    plan = privfit.tune_plan(estimator, grid=GRID, **how, rows=1500, features=4)
     assert {**said, "rows": 1500, "ledger": None} == plan
 
 
@@ -106,7 +104,7 @@ def test_tuning_on_public_rows(command, tmp_path, two_classes):
     estimator = stored(tmp_path, X, y, simulate=9)
     pd.read_csv(tmp_path / "d.csv").iloc[:300].to_csv(tmp_path / "public.csv", index=False)
     (tmp_path / "job.toml").write_text(JOB.format(tune=""))
-    run(command, "tune", tmp_path / "job.toml", "--public", tmp_path / "public.csv")
+    run(command, "tune", tmp_path / "job.toml", "--public", tmp_path / "public.csv", "--simulate", 9)
     privfit.tune(estimator, X, y, grid=GRID, public=(X[:300], y[:300])).save(tmp_path / "python.json")
     assert (tmp_path / "python.json").read_bytes() == (tmp_path / "command.json").read_bytes()
 

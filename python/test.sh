@@ -20,4 +20,5 @@ fi
 (cd python/tests && "$venv/bin/python" -m pytest "$@")
 if [ $# -gt 0 ]; then exit; fi
 "$venv/bin/python" crates/privfit-cli/tests/onnx_check.py "$PRIVFIT_BIN"
-PRIVFIT_PYTHON="$venv/bin/python" cargo test --release --quiet -p privfit-cli --test guide
+# The workspace as a whole, so that what is built already is used.
+PRIVFIT_PYTHON="$venv/bin/python" cargo test --release --quiet --workspace --test guide

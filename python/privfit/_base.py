@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from typing import Any, TypeVar
 
 import numpy as np
 
 from . import _privfit
-from ._arguments import count, differs, is_pair, ledger_of, missing_bounds, short
+from ._arguments import check_names, count, differs, is_pair, ledger_of, missing_bounds, short
 from ._data import labels_of, names_of, rows
 from ._errors import PrivfitError, not_fitted
 from ._result import Certificate, Plan
@@ -185,7 +184,9 @@ class Estimator:
             listed = name in categories and not is_pair(categories[name])
             unused = isinstance(self.bounds, dict) and name not in categories
             if text and not listed and not unused and (types is None or types.iloc[i] != object):
-                raise PrivfitError(f'column {name!r} holds text: list its categories, bounds={{"{name}": ["a", "b"], ...}}, or leave it out')
+                raise PrivfitError(
+                    f'column {name!r} holds text: list its categories, bounds={{"{name}": ["a", "b"], ...}}, or leave it out'
+                )
 
     def _dataset(self) -> str:
         if self.dataset is not None:
@@ -233,7 +234,7 @@ class Estimator:
         # Columns that a schema names are found by their names, among others and in any order.
         if self._by_name and data.columns is not None:
             return data, data
-        self._check_names(names)
+        check_names(type(self).__name__, names, getattr(self, "feature_names_in_", None))
         if data.shape[1] != self.n_features_in_:
             raise PrivfitError(
                 f"X has {data.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input"
@@ -264,25 +265,6 @@ class Estimator:
         )
         # Noise may leave no spread of the target to compare with.
         return found.get(self._scored_by, 0.0)
-
-    def _check_names(self, names: list[str] | None) -> None:
-        fitted: Any = getattr(self, "feature_names_in_", None)
-        own = type(self).__name__
-        if names is None and fitted is not None:
-            warnings.warn(f"X does not have valid feature names, but {own} was fitted with feature names", stacklevel=5)
-        elif names is not None and fitted is None:
-            warnings.warn(f"X has feature names, but {own} was fitted without feature names", stacklevel=5)
-        elif names is not None and list(fitted) != names:
-            text = "The feature names should match those that were passed during fit.\n"
-            for title, listed in (
-                ("Feature names unseen at fit time", sorted(set(names) - set(fitted))),
-                ("Feature names seen at fit time, yet now missing", sorted(set(fitted) - set(names))),
-            ):
-                if listed:
-                    text += f"{title}:\n" + "".join(f"- {name}\n" for name in listed[:5])
-            if set(names) == set(fitted):
-                text += "Feature names must be in the same order as they were in fit.\n"
-            raise PrivfitError(text)
 
     # What a fit leaves behind.
 

@@ -7,7 +7,8 @@ import os
 from typing import Any
 
 from . import _privfit
-from ._arguments import ledger_of
+from ._arguments import ledger_of, whole
+from ._base import Estimator
 from ._data import labels_of
 from ._errors import PrivfitError
 
@@ -47,6 +48,8 @@ def evaluate(
         from ._estimators import load
 
         model = load(model)
+    if not isinstance(model, Estimator):
+        raise PrivfitError(f"{type(model).__name__} is not an estimator of privfit: give a fitted one, or the path of a model file")
     own = model._fitted()
     given, data = model._rows_of(X)
     schema = own.schema
@@ -63,7 +66,7 @@ def evaluate(
         "epsilon": float(epsilon),
         "delta": None if delta is None else float(delta),
         "adjacency": adjacency,
-        "rows": None if rows is None else int(rows),
+        "rows": whole("rows", rows),
         **paid_by(ledger, request, threads, simulate),
     }
     return json.loads(_privfit.measure(own, given, labels, asked))
@@ -76,6 +79,6 @@ def paid_by(ledger: Any, request: str | None, threads: int | None, simulate: int
         "ledger": None if owner is None else owner.place,
         "ledger_key": None if owner is None else owner.key,
         "request": request,
-        "threads": None if threads is None else int(threads),
+        "threads": whole("threads", threads),
         "simulate": None if simulate is None else int(simulate),
     }

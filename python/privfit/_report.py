@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from . import _privfit
-from ._base import read_model
+from ._base import Estimator, read_model
 from ._errors import PrivfitError
 from ._ledger import Ledger
 
@@ -34,7 +34,9 @@ def report(what: Any, out: str | os.PathLike | None = None, *, results: dict | N
             raise PrivfitError("results belong to a model and this is a ledger: leave out results")
         text = _privfit.report_ledger(what.place, what.key)
     else:
-        model = read_model(what) if isinstance(what, (str, os.PathLike)) else what._fitted()
+        if not isinstance(what, (str, os.PathLike, Estimator)):
+            raise PrivfitError(f"{type(what).__name__} has no report: give a fitted model, a Ledger, or the path of one")
+        model = what._fitted() if isinstance(what, Estimator) else read_model(what)
         text = _privfit.report_model(model, None if results is None else json.dumps(results))
     if out is not None:
         _privfit.report_write(os.fspath(out), text)

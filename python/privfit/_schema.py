@@ -129,6 +129,7 @@ class Schema:
         >>> [line for line in schema.text.splitlines() if line.startswith("max")]
         ['max = 5000.0']
         """
+        from ._arguments import whole
         from ._data import labels, rows as rows_of
         from ._evaluate import paid_by
 
@@ -137,7 +138,7 @@ class Schema:
             "epsilon": float(epsilon),
             "delta": float(delta),
             "adjacency": adjacency,
-            "rows": None if rows is None else int(rows),
+            "rows": whole("rows", rows),
             "beyond": float(beyond),
             **paid_by(ledger, request, threads, simulate),
         }

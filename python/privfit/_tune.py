@@ -7,6 +7,7 @@ import json
 from typing import Any, TypeVar
 
 from . import _privfit
+from ._arguments import finite, whole
 from ._base import Estimator
 from ._data import labels_of, rows
 from ._errors import PrivfitError
@@ -47,6 +48,8 @@ def tune(
     >>> best.epsilon_ <= 2, best.best_params_ in ({"ridge": 1}, {"ridge": 100})
     (True, True)
     """
+    if not isinstance(estimator, Estimator):
+        raise PrivfitError(f"{type(estimator).__name__} is not an estimator of privfit: give one, like privfit.LogisticRegression(...)")
     listed = _candidates(candidates, grid)
     tuning = _tuning(listed, runs, law, held_out)
     own = type(estimator)(**estimator.get_params())
@@ -111,19 +114,15 @@ def _candidates(candidates: Any, grid: dict[str, Any] | None) -> list[dict[str, 
 
 
 def _tuning(listed: list[dict[str, Any]], runs: int | None, law: str | None, held_out: float | None) -> dict[str, Any]:
+    for one in listed:
+        if not isinstance(one.get("method", ""), str):
+            raise PrivfitError(f"method is {one['method']!r}: give the name of one, or leave it out")
     return {
-        "candidates": [(one.get("method"), {str(k): _number(k, v) for k, v in one.items() if k != "method"}) for one in listed],
-        "runs": None if runs is None else int(runs),
-        "law": law,
+        "candidates": [(one.get("method"), {str(k): finite(k, v) for k, v in one.items() if k != "method"}) for one in listed],
+        "runs": whole("runs", runs),
+        "law": None if law is None else str(law),
         "held_out": None if held_out is None else float(held_out),
     }
-
-
-def _number(name: str, value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise PrivfitError(f"candidates have {name!r}: {value!r}, and settings are numbers: give one, or leave it out") from None
 
 
 def _chosen(model: _privfit.Model) -> int:

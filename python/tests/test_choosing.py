@@ -61,11 +61,16 @@ def test_tuning_regressions_and_tables(numbers):
         (dict(grid={"ridge": []}), "at least one"),
         (dict(grid={"ridge": [1]}, law="magic"), "^law is"),
         (dict(grid={"ridge": [1]}, held_out=2), "^held_out is"),
+        (dict(grid={"ridge": [float("nan")]}), "settings are numbers"),
+        (dict(grid={"method": [3]}), "name of one"),
+        (dict(grid={"ridge": [1]}, runs=-1), "^runs is"),
+        (dict(grid={"ridge": [1]}, runs=2.5), "^runs is"),
         (dict(grid={"wings": [1]}), "wings"),
         (dict(grid={"method": ["magic"]}), "magic"),
         (dict(grid={"ridge": [1]}, runs=3, public=(np.zeros((50, 4)), np.zeros(50))), "leave out runs"),
         (dict(grid={"ridge": [1]}, public=(np.zeros((5, 4)), np.zeros(5))), "at least 30"),
         (dict(grid={"ridge": [1]}, public=(np.zeros((50, 3)), np.zeros(50))), "3 features"),
+        (dict(grid={"ridge": [1]}, public=(np.zeros((50, 4)), None)), "label"),
         (dict(grid={"ridge": [1]}, public=(np.zeros((50, 4)), np.zeros(49))), "one label for each row"),
     ],
 )
@@ -117,9 +122,13 @@ def test_metrics_that_can_not_be_had(two_classes):
         (dict(epsilon=1, delta=1e-8, adjacency="add-remove"), "rows"),
         (dict(epsilon=1, delta=1e-8, adjacency="sideways"), "adjacency"),
         (dict(epsilon=1, delta=1e-8, request="a"), "add ledger"),
+        (dict(epsilon=1, delta=1e-8, rows=-5), "^rows is"),
     ):
         with pytest.raises(privfit.PrivfitError, match=words):
             privfit.evaluate(model, X, y, **how)
+    for call in (privfit.evaluate, privfit.tune):
+        with pytest.raises(privfit.PrivfitError, match="not an estimator"):
+            call(3, X, y)
     with pytest.raises(privfit.PrivfitError, match="labels are missing"):
         privfit.evaluate(model, X)
     with pytest.raises(privfit.PrivfitError, match="one label for each row"):
@@ -181,9 +190,12 @@ def test_reports(tmp_path, ledger, two_classes):
     with pytest.raises(privfit.PrivfitError, match="leave out results"):
         privfit.report(ledger, results={"accuracy": 1})
     (tmp_path / "other.html").write_text("mine")
-    for place, words in ((tmp_path / "other.html", "not a report"), (ledger.place, "not a report"), (tmp_path / "no/page.html", "directory")):
+    refused = {tmp_path / "other.html": "not a report", ledger.place: "not a report", tmp_path / "no/page.html": "directory"}
+    for place, words in refused.items():
         with pytest.raises(privfit.PrivfitError, match=words):
             privfit.report(model, place)
     assert (tmp_path / "other.html").read_text() == "mine"
     with pytest.raises(privfit.PrivfitError, match="check the path"):
         privfit.report(tmp_path / "none.json")
+    with pytest.raises(privfit.PrivfitError, match="has no report"):
+        privfit.report(3)

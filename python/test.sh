@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Builds the wheel, installs it beside what its tests compare it with, and runs them. Arguments go to pytest.
+# Builds the wheel, installs it beside what it is compared with, and runs its tests; then exported models in onnxruntime, and README and
+# GUIDE with their Python. Arguments go to pytest, and then nothing else is run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash python/build.sh
-venv=target/python
+venv=$PWD/target/python
 # Installed once; a change of this line installs again.
-packages="numpy scipy scikit-learn pandas polars pyarrow pytest"
+packages="numpy scipy scikit-learn pandas polars pyarrow pytest onnx onnxruntime"
 if [ "$(cat "$venv/.packages" 2>/dev/null)" != "$packages" ]; then
   "$venv/bin/pip" install --quiet --disable-pip-version-check $packages
   echo "$packages" > "$venv/.packages"
@@ -16,5 +17,8 @@ if [ -z "${PRIVFIT_BIN:-}" ]; then
   cargo build --release --quiet --bin privfit
   export PRIVFIT_BIN="$PWD/target/release/privfit"
 fi
-cd python/tests
-exec ../../target/python/bin/python -m pytest "$@"
+(cd python/tests && "$venv/bin/python" -m pytest "$@")
+if [ $# -gt 0 ]; then exit; fi
+"$venv/bin/python" crates/privfit-cli/tests/onnx_check.py "$PRIVFIT_BIN"
+# The workspace as a whole, so that what is built already is used.
+PRIVFIT_PYTHON="$venv/bin/python" cargo test --release --quiet --workspace --test guide

@@ -18,10 +18,13 @@ from ._account import Account as _Account
 from ._audit import Audit, audit
 from ._errors import BudgetError, DamagedError, NotFittedError, PrivfitError
 from ._estimators import HuberRegressor, LinearRegression, LinearSVC, LogisticRegression, load
+from ._evaluate import evaluate
 from ._ledger import Ledger
 from ._privfit import __version__
+from ._report import report
 from ._result import Certificate
 from ._schema import Schema
+from ._tune import tune, tune_plan
 
 account = _Account()
 
@@ -55,6 +58,10 @@ __all__ = [
     "__version__",
     "account",
     "audit",
+    "evaluate",
     "load",
     "methods",
+    "report",
+    "tune",
+    "tune_plan",
 ]

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from typing import Any, TypeVar
 
 import numpy as np
 
 from . import _privfit
-from ._data import labels, names_of, rows
+from ._arguments import check_names, count, differs, is_pair, ledger_of, missing_bounds, short
+from ._data import labels_of, names_of, rows
 from ._errors import PrivfitError, not_fitted
-from ._ledger import Ledger
 from ._result import Certificate, Plan
 from ._schema import UNNAMED, Schema
 
@@ -24,6 +23,8 @@ class Estimator:
 
     #: Loss by name; none for the usual one of the task.
     _loss: str | None = None
+    #: Metric that ``score`` is.
+    _scored_by: str
     #: Losses of model files that this class reads.
     _losses: tuple[str, ...] = ()
 
@@ -50,6 +51,9 @@ class Estimator:
     _by_name: bool
     n_features_in_: int
     feature_names_in_: np.ndarray
+    # What tuning leaves behind.
+    best_params_: dict[str, Any]
+    tried_: list[tuple[dict[str, Any], float]]
 
     # Parameters, as scikit-learn wants them: stored untouched, listed by the constructor's names.
 
@@ -74,7 +78,7 @@ class Estimator:
     def __repr__(self) -> str:
         code, defaults = type(self).__init__.__code__, type(self).__init__.__kwdefaults__ or {}
         order = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
-        given = [f"{n}={_short(getattr(self, n))}" for n in order if _differs(getattr(self, n), defaults.get(n))]
+        given = [f"{n}={short(getattr(self, n))}" for n in order if differs(getattr(self, n), defaults.get(n))]
         text = f"{type(self).__name__}({', '.join(given)})"
         return text if "_model" not in vars(self) else f"{text}  # {self._model.guarantee()}"
 
@@ -86,6 +90,14 @@ class Estimator:
         ``X`` is a NumPy array, a SciPy sparse matrix, a pandas or Polars table, or anything with an Arrow stream. ``y`` may be left out
         if the table holds the target column of the schema.
         """
+        data, own, schema, names = self._given(X, y)
+        model = _privfit.fit(data, own, schema._schema, self._asked())
+        self._keep(model, data.shape[1], names, self.schema is not None)
+        self._remember(y)
+        return self
+
+    def _given(self, X: Any, y: Any) -> tuple[_privfit.Data, _privfit.Labels | None, Schema, list[str] | None]:
+        """Rows, labels, public facts and names of columns for a fit."""
         data = rows(X)
         names = names_of(X, data)
         if y is None and not self._holds_target(data):
@@ -94,30 +106,26 @@ class Estimator:
             )
         schema = self._facts(data.shape[1], names, hasattr(X, "tocsr"), y)
         self._check_texts(X, data)
-        own = None if y is None else labels(y, schema.classes)
-        if own is not None and len(own) != data.shape[0]:
-            raise PrivfitError(
-                f"Found input variables with inconsistent numbers of samples: [{data.shape[0]}, {len(own)}]; give one label for each row"
-            )
-        model = _privfit.fit(data, own, schema._schema, self._asked())
-        self._keep(model, data.shape[1], names, self.schema is not None)
-        self._remember(y)
-        return self
+        return data, labels_of(y, schema.classes, data), schema, names
 
     def plan(self, rows: int | None = None, features: int | None = None) -> Plan:
         """What a fit would do and cost, from public facts alone. ``features`` is needed if ``bounds`` is one pair for all."""
-        width = features or _count(self.bounds)
+        schema, asked = self._planned(rows, features)
+        found = json.loads(_privfit.plan(schema._schema, asked))
+        return Plan({**found, "plan": dict(found["plan"])})
+
+    def _planned(self, rows: int | None, features: int | None) -> tuple[Schema, dict[str, Any]]:
+        """Public facts and arguments of a job without data."""
+        width = features or count(self.bounds)
         if width is None and self.schema is None:
             raise PrivfitError("the number of features is not known without data: add features=N")
         names = list(self.bounds) if isinstance(self.bounds, dict) else None
         asked = self._asked()
         asked["rows"] = asked["rows"] if rows is None else int(rows)
-        schema = self._facts(width or 0, names, False, None)
-        found = json.loads(_privfit.plan(schema._schema, asked))
-        return Plan({**found, "plan": dict(found["plan"])})
+        return self._facts(width or 0, names, False, None), asked
 
     def _asked(self) -> dict[str, Any]:
-        ledger = None if self.ledger is None else _ledger(self.ledger)
+        ledger = None if self.ledger is None else ledger_of(self.ledger)
         return {
             "rows": None if self.rows is None else int(self.rows),
             "epsilon": float(self.epsilon),
@@ -147,7 +155,7 @@ class Estimator:
         if names is not None and len(set(names)) < len(names):
             raise PrivfitError("two columns have the same name: rename one of them")
         if self.bounds is None and self.row_norm is None:
-            raise PrivfitError(_missing_bounds(names))
+            raise PrivfitError(missing_bounds(names))
         if self.bounds is not None and self.row_norm is not None:
             raise PrivfitError("bounds and row_norm are two ways to say the same: leave out one of them")
         return Schema.from_bounds(
@@ -173,15 +181,17 @@ class Estimator:
         categories = self.bounds if isinstance(self.bounds, dict) else {}
         types = getattr(X, "dtypes", None) if hasattr(X, "iloc") else None
         for i, (name, text) in enumerate(data.columns or ()):
-            listed = name in categories and not _is_pair(categories[name])
+            listed = name in categories and not is_pair(categories[name])
             unused = isinstance(self.bounds, dict) and name not in categories
             if text and not listed and not unused and (types is None or types.iloc[i] != object):
-                raise PrivfitError(f'column {name!r} holds text: list its categories, bounds={{"{name}": ["a", "b"], ...}}, or leave it out')
+                raise PrivfitError(
+                    f'column {name!r} holds text: list its categories, bounds={{"{name}": ["a", "b"], ...}}, or leave it out'
+                )
 
     def _dataset(self) -> str:
         if self.dataset is not None:
             return str(self.dataset)
-        return UNNAMED if self.ledger is None else _ledger(self.ledger).dataset
+        return UNNAMED if self.ledger is None else ledger_of(self.ledger).dataset
 
     def _target(self, y: Any) -> dict[str, Any]:
         raise NotImplementedError
@@ -212,41 +222,49 @@ class Estimator:
 
     def _apply(self, X: Any, what: str, width: int = 1) -> np.ndarray:
         model = self._fitted()
-        data = rows(X)
-        names = names_of(X, data)
-        given: Any = data
-        # Columns that a schema names are found by their names, among others and in any order.
-        if not self._by_name or data.columns is None:
-            self._check_names(names)
-            if data.shape[1] != self.n_features_in_:
-                raise PrivfitError(
-                    f"X has {data.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input"
-                )
-            columns = model.schema.columns
-            if data.columns is not None and columns is not None and not hasattr(self, "feature_names_in_"):
-                given = data.renamed(columns)
+        given, data = self._rows_of(X)
         out = np.empty((data.shape[0], width))
         model.apply(given, what, out)
         return out if width > 1 else out[:, 0]
 
-    def _check_names(self, names: list[str] | None) -> None:
-        fitted: Any = getattr(self, "feature_names_in_", None)
-        own = type(self).__name__
-        if names is None and fitted is not None:
-            warnings.warn(f"X does not have valid feature names, but {own} was fitted with feature names", stacklevel=4)
-        elif names is not None and fitted is None:
-            warnings.warn(f"X has feature names, but {own} was fitted without feature names", stacklevel=4)
-        elif names is not None and list(fitted) != names:
-            text = "The feature names should match those that were passed during fit.\n"
-            for title, listed in (
-                ("Feature names unseen at fit time", sorted(set(names) - set(fitted))),
-                ("Feature names seen at fit time, yet now missing", sorted(set(fitted) - set(names))),
-            ):
-                if listed:
-                    text += f"{title}:\n" + "".join(f"- {name}\n" for name in listed[:5])
-            if set(names) == set(fitted):
-                text += "Feature names must be in the same order as they were in fit.\n"
-            raise PrivfitError(text)
+    def _rows_of(self, X: Any) -> tuple[Any, _privfit.Data]:
+        """Rows for the fitted model, under the names that it knows."""
+        data = rows(X)
+        names = names_of(X, data)
+        # Columns that a schema names are found by their names, among others and in any order.
+        if self._by_name and data.columns is not None:
+            return data, data
+        check_names(type(self).__name__, names, getattr(self, "feature_names_in_", None))
+        if data.shape[1] != self.n_features_in_:
+            raise PrivfitError(
+                f"X has {data.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input"
+            )
+        columns = self._model.schema.columns
+        if data.columns is not None and columns is not None and not hasattr(self, "feature_names_in_"):
+            return data.renamed(columns), data
+        return data, data
+
+    def private_score(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        epsilon: float,
+        delta: float | None = None,
+        adjacency: str | None = None,
+        rows: int | None = None,
+        ledger: Any = None,
+        request: str | None = None,
+        simulate: int | None = None,
+    ) -> float:
+        """What ``score`` says, with noise: the rows may be private. Costs epsilon; ``privfit.evaluate`` gives all metrics for the same."""
+        from ._evaluate import evaluate
+
+        found = evaluate(
+            self, X, y, epsilon=epsilon, delta=delta, adjacency=adjacency, rows=rows, ledger=ledger, request=request, simulate=simulate
+        )
+        # Noise may leave no spread of the target to compare with.
+        return found.get(self._scored_by, 0.0)
 
     # What a fit leaves behind.
 
@@ -280,12 +298,7 @@ class Estimator:
     @classmethod
     def load(cls, path: str | os.PathLike) -> Any:
         """Read a model file of this kind of model."""
-        try:
-            with open(path, "rb") as file:
-                model = _privfit.Model.from_bytes(file.read())
-        except OSError as error:
-            raise PrivfitError(f"cannot read the model {os.fspath(path)}: {error.strerror}; check the path") from None
-        return cls._from_model(model)
+        return cls._from_model(read_model(path))
 
     @classmethod
     def _from_model(cls, model: _privfit.Model) -> Any:
@@ -328,44 +341,10 @@ class Estimator:
         )
 
 
-def _is_pair(bounds: Any) -> bool:
-    return len(bounds) == 2 and not any(isinstance(b, str) for b in bounds)
-
-
-def _ledger(ledger: Any) -> Ledger:
-    return ledger if isinstance(ledger, Ledger) else Ledger(ledger)
-
-
-def _count(bounds: Any) -> int | None:
-    if isinstance(bounds, dict):
-        return len(bounds)
-    for side in bounds or ():
-        if hasattr(side, "__len__"):
-            return len(side)
-    return None
-
-
-def _missing_bounds(names: list[str] | None) -> str:
-    if names:
-        some = ", ".join(f'"{n}": (low, high)' for n in names[:20]) + (", ..." if len(names) > 20 else "")
-        line = f"bounds={{{some}}}"
-    else:
-        line = "bounds=(low, high)"
-    return (
-        f"bounds are missing: add {line} with the least and the largest value that can occur, from documentation or domain knowledge and "
-        "never from the data (one number for all features or one for each; or row_norm=R for rows of length at most R)"
-    )
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _differs(value: Any, default: Any) -> bool:
-    if value is default:
-        return False
+def read_model(path: str | os.PathLike) -> _privfit.Model:
+    """A model file."""
     try:
-        return bool(value != default)
-    except ValueError:
-        return True
+        with open(path, "rb") as file:
+            return _privfit.Model.from_bytes(file.read())
+    except OSError as error:
+        raise PrivfitError(f"cannot read the model {os.fspath(path)}: {error.strerror}; check the path") from None

@@ -52,6 +52,16 @@ def labels(y: Any, classes: list[str] | None) -> _privfit.Labels:
     return _privfit.Labels(_numbers(array))
 
 
+def labels_of(y: Any, classes: list[str] | None, data: _privfit.Data) -> _privfit.Labels | None:
+    """Labels, one for each row; none if the table holds them."""
+    own = None if y is None else labels(y, classes)
+    if own is not None and len(own) != data.shape[0]:
+        raise PrivfitError(
+            f"Found input variables with inconsistent numbers of samples: [{data.shape[0]}, {len(own)}]; give one label for each row"
+        )
+    return own
+
+
 def _flag(x: Any) -> Any:
     """A truth value by the name that its class has."""
     return ("true" if x else "false") if isinstance(x, (bool, np.bool_)) else x

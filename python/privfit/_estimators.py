@@ -1,7 +1,7 @@
 """Estimators in the style of scikit-learn, which is not needed for them.
 
 Bounds, classes and target bounds are stated, never read off the data. A scaler or a selector that is fitted on private rows in front of
-an estimator reads the data without protection: state bounds instead. `score` on private rows is not protected either.
+an estimator reads the data without protection: state bounds instead. `score` on private rows is not protected either: `private_score` is.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import _privfit
-from ._base import Estimator
+from ._base import Estimator, read_model
 from ._errors import PrivfitError
 from ._schema import Schema, class_name
 
@@ -62,6 +62,7 @@ _PARAMETERS = """
 
 class _Classifier(Estimator):
     _estimator_type = "classifier"
+    _scored_by = "accuracy"
 
     def __init__(
         self,
@@ -149,7 +150,7 @@ class _Classifier(Estimator):
         return self._linear()[1]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Part of the rows whose class is right. The rows count as public: nothing protects this number."""
+        """Part of the rows whose class is right. The rows count as public: nothing protects this number; ``private_score`` does."""
         return float(np.average(np.asarray(y) == self.predict(X), weights=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
@@ -160,6 +161,7 @@ class _Classifier(Estimator):
 
 class _Regressor(Estimator):
     _estimator_type = "regressor"
+    _scored_by = "r2"
 
     def __init__(
         self,
@@ -229,7 +231,7 @@ class _Regressor(Estimator):
         return float(self._linear()[1][0])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R squared. The rows count as public: nothing protects this number."""
+        """R squared. The rows count as public: nothing protects this number; ``private_score`` does."""
         y = np.asarray(y, dtype=float)
         errors, spread = (y - self.predict(X)) ** 2, (y - np.average(y, weights=sample_weight)) ** 2
         total = np.average(spread, weights=sample_weight)
@@ -321,11 +323,7 @@ for _class, _name, _what, _more in (
 
 def load(path: str | os.PathLike) -> Any:
     """Read a model file, whoever wrote it: the command, the library or ``save``."""
-    try:
-        with open(path, "rb") as file:
-            model = _privfit.Model.from_bytes(file.read())
-    except OSError as error:
-        raise PrivfitError(f"cannot read the model {os.fspath(path)}: {error.strerror}; check the path") from None
+    model = read_model(path)
     loss = json.loads(model.facts())["loss"]
     for kind in (LogisticRegression, LinearSVC, LinearRegression, HuberRegressor):
         if loss in kind._losses:

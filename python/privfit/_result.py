@@ -27,6 +27,22 @@ class Plan(dict):
         return "\n".join([*lines, "no data were opened"])
 
 
+class TunePlan(dict):
+    """What tuning would do and cost."""
+
+    def __repr__(self) -> str:
+        lines = [f"plan      {key}: {value}" for key, value in self["plan"].items()]
+        lines += [f"candidate {i + 1}: {c['candidate']} ({c['method']})" for i, c in enumerate(self["candidates"])]
+        epsilon = self["epsilon"]
+        lines.append(
+            f"cost      epsilon {epsilon['zero_out']} under zero-out, {epsilon['replace_one']} under replace-one, "
+            f"at delta {self['delta']:g}, for everything together"
+        )
+        if self["ledger"] is not None:
+            lines.append(f"ledger    {'fits' if self['ledger']['fits'] else self['ledger']['why']}")
+        return "\n".join([*lines, "no data were opened"])
+
+
 class Checks(list):
     """Checks, each with ``name``, ``held`` and ``text``."""
 

@@ -33,11 +33,7 @@ class Schema:
     @classmethod
     def from_file(cls, path: str | os.PathLike) -> Schema:
         """Read a schema file."""
-        try:
-            with open(path, encoding="utf-8") as file:
-                return cls(file.read())
-        except OSError as error:
-            raise PrivfitError(f"cannot read the schema {os.fspath(path)}: {error.strerror}; check the path") from None
+        return cls(_text(path))
 
     @classmethod
     def of(cls, schema: Schema | str | os.PathLike) -> Schema:
@@ -100,6 +96,60 @@ class Schema:
             out += f"\n[features.{_key(column)}]\n{kind}\n"
         return out
 
+    @classmethod
+    def buy_bounds(
+        cls,
+        draft: str | os.PathLike,
+        X: Any,
+        y: Any = None,
+        *,
+        epsilon: float,
+        delta: float,
+        adjacency: str = "zero-out",
+        rows: int | None = None,
+        beyond: float = 0.005,
+        ledger: Any = None,
+        request: str | None = None,
+        threads: int | None = None,
+        simulate: int | None = None,
+    ) -> Schema:
+        """A schema whose open bounds (``min = "?"``, ``max = "?"``) are private quantiles of the records. Costs budget.
+
+        ``draft`` is the text of a schema or its path; everything else in it must be there. ``X`` is a table with the columns that it
+        names; ``y`` the labels, unless the table holds them. ``beyond`` is the part of the records that may lie outside at either end.
+        Bounds from documentation are free and better. What is bought stands in the schema and in every certificate that rests on it.
+
+        If noise hides some bounds the error says so, and its ``draft`` is the text with those that were found.
+
+        >>> import numpy as np, privfit
+        >>> rng = np.random.default_rng(1)
+        >>> pay = rng.uniform(900, 4000, size=(5000, 1)); left = (pay[:, 0] < 2000).astype(int)
+        >>> draft = privfit.Schema.from_bounds({"pay": (0, 1)}, classes=[0, 1]).text.replace("max = 1.0", 'max = "?"')
+        >>> schema = privfit.Schema.buy_bounds(draft, pay, left, epsilon=1, delta=1e-9)
+        >>> [line for line in schema.text.splitlines() if line.startswith("max")]
+        ['max = 5000.0']
+        """
+        from ._arguments import whole
+        from ._data import labels, rows as rows_of
+        from ._evaluate import paid_by
+
+        text = _text(draft) if not (isinstance(draft, str) and "\n" in draft) else draft
+        asked = {
+            "epsilon": float(epsilon),
+            "delta": float(delta),
+            "adjacency": adjacency,
+            "rows": whole("rows", rows),
+            "beyond": float(beyond),
+            **paid_by(ledger, request, threads, simulate),
+        }
+        bought = _privfit.buy_bounds(text, rows_of(X), None if y is None else labels(y, None), asked)
+        try:
+            return cls(bought)
+        except PrivfitError:
+            error = PrivfitError('some bounds are still "?", because noise hides them: give them yourself, or buy with a larger epsilon')
+            error.draft = bought  # type: ignore[attr-defined]
+            raise error from None
+
     @property
     def name(self) -> str:
         """Name of the data set."""
@@ -134,6 +184,14 @@ class Schema:
 
     def __repr__(self) -> str:
         return f"Schema({self.name!r}, {len(self._schema.encoded)} encoded features, predicts {self._schema.task})"
+
+
+def _text(path: str | os.PathLike) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except OSError as error:
+        raise PrivfitError(f"cannot read the schema {os.fspath(path)}: {error.strerror}; check the path") from None
 
 
 def class_name(value: Any) -> str:

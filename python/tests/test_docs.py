@@ -5,7 +5,8 @@ import pytest
 
 import privfit
 
-MODULES = ["privfit", *(f"privfit.{name}" for name in ("_account", "_audit", "_estimators", "_ledger", "_schema"))]
+NAMES = ("_account", "_audit", "_estimators", "_evaluate", "_ledger", "_report", "_schema", "_tune")
+MODULES = ["privfit", *(f"privfit.{name}" for name in NAMES)]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -38,6 +38,17 @@ def test_interrupts(tmp_path, listening):
     assert len(status["jobs"]) == 1 and status["released"] == 0 and not hasattr(model, "coef_")
 
 
+def test_interrupts_of_tuning(tmp_path, listening):
+    ledger = privfit.Ledger.create(tmp_path / "l", dataset="a", epsilon=3, delta=1e-6)
+    X = np.random.default_rng(0).uniform(size=(20_000, 20))
+    model = privfit.LogisticRegression(epsilon=1, delta=1e-8, bounds=(0, 1), classes=[0, 1], method="noisy-gd", ledger=ledger)
+    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        privfit.tune(model, X, (X[:, 0] > 0.5).astype(int), grid={"steps": [50, 100]}, runs=5000)
+    status = ledger.status()
+    assert len(status["jobs"]) == 1 and status["released"] == 0
+
+
 def test_other_threads_go_on():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(20_000, 50))

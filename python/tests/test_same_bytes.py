@@ -1,9 +1,11 @@
 """One model file, whoever writes it: the command on a CSV or NumPy file, and Python on the same rows in memory."""
 
+import json
 import subprocess
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import privfit
 from test_inputs import SCHEMA, visits
@@ -12,6 +14,7 @@ from test_inputs import SCHEMA, visits
 def run(command, *arguments):
     done = subprocess.run([command, *map(str, arguments)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_tables(command, tmp_path):
@@ -57,3 +60,85 @@ def test_arrays(command, tmp_path, two_classes):
     for order in (X, np.asfortranarray(X), X.tolist()):
         model.fit(order, y).save(tmp_path / "python.json")
         assert (tmp_path / "python.json").read_bytes() == (tmp_path / "command.json").read_bytes()
+
+
+JOB = """data = "d.csv"
+schema = "s.toml"
+epsilon = 2.0
+delta = 1e-8
+method = "objective"
+out = "command.json"
+
+[tune]
+{tune}
+[tune.grid]
+method = ["objective", "noisy-gd"]
+ridge = [1, 10.5]
+"""
+GRID = {"method": ["objective", "noisy-gd"], "ridge": [1, 10.5]}
+
+
+def stored(tmp_path, X, y, **more):
+    """Rows and public facts as the command has them, and the estimator for the same."""
+    schema = privfit.Schema.from_bounds((-2, 3), features=4, classes=[0, 1])
+    (tmp_path / "s.toml").write_text(schema.text)
+    pd.DataFrame(X, columns=["x0", "x1", "x2", "x3"]).assign(target=y).to_csv(tmp_path / "d.csv", index=False)
+    return privfit.LogisticRegression(**{**dict(epsilon=2, delta=1e-8, bounds=(-2, 3), classes=[0, 1], method="objective"), **more})
+
+
+def test_tuning(command, tmp_path, two_classes):
+    X, y = two_classes
+    estimator = stored(tmp_path, X, y, simulate=9)
+    (tmp_path / "job.toml").write_text(JOB.format(tune='runs = 7\nlaw = "uniform"\nheld_out = 0.2'))
+    run(command, "tune", tmp_path / "job.toml", "--simulate", 9)
+    how = dict(runs=7, law="uniform", held_out=0.2)
+    privfit.tune(estimator, X, y, grid=GRID, **how).save(tmp_path / "python.json")
+    assert (tmp_path / "python.json").read_bytes() == (tmp_path / "command.json").read_bytes()
+    said = json.loads(run(command, "tune", tmp_path / "job.toml", "--dry-run", "--rows", 1500, "--format", "json"))
+    plan = privfit.tune_plan(estimator, grid=GRID, **how, rows=1500, features=4)
+    assert {**said, "rows": 1500, "ledger": None} == plan
+
+
+def test_tuning_on_public_rows(command, tmp_path, two_classes):
+    X, y = two_classes
+    estimator = stored(tmp_path, X, y, simulate=9)
+    pd.read_csv(tmp_path / "d.csv").iloc[:300].to_csv(tmp_path / "public.csv", index=False)
+    (tmp_path / "job.toml").write_text(JOB.format(tune=""))
+    run(command, "tune", tmp_path / "job.toml", "--public", tmp_path / "public.csv", "--simulate", 9)
+    privfit.tune(estimator, X, y, grid=GRID, public=(X[:300], y[:300])).save(tmp_path / "python.json")
+    assert (tmp_path / "python.json").read_bytes() == (tmp_path / "command.json").read_bytes()
+
+
+@pytest.mark.parametrize("private", [[], ["--epsilon", 1, "--delta", 1e-8, "--simulate", 3]])
+def test_metrics(command, tmp_path, two_classes, private):
+    X, y = two_classes
+    model = stored(tmp_path, X, y).fit(X, y)
+    model.save(tmp_path / "m.json")
+    said = run(command, "evaluate", "--model", tmp_path / "m.json", "--data", tmp_path / "d.csv", "--format", "json", *private)
+    how = dict(epsilon=1, delta=1e-8, simulate=3) if private else {}
+    assert json.loads(said) == privfit.evaluate(model, X, y, **how) == privfit.evaluate(tmp_path / "m.json", X, y, **how)
+
+
+def test_bought_bounds(command, tmp_path):
+    table, y = visits()
+    frame = pd.DataFrame(table).assign(ill=y)
+    frame.to_csv(tmp_path / "visits.csv", index=False)
+    draft = SCHEMA.replace("max = 120", 'max = "?"')
+    assert draft != SCHEMA
+    (tmp_path / "draft.toml").write_text(draft)
+    run(command, "schema", "bounds", tmp_path / "draft.toml", "--data", tmp_path / "visits.csv", "--epsilon", 1, "--delta", 1e-9,
+        "--simulate", 4, "--out", tmp_path / "bought.toml")  # fmt: skip
+    expected = (tmp_path / "bought.toml").read_text()
+    for rows in (frame, frame.drop(columns="ill")):
+        bought = privfit.Schema.buy_bounds(tmp_path / "draft.toml", rows, y, epsilon=1, delta=1e-9, simulate=4)
+        assert bought.text == expected
+    assert privfit.Schema.buy_bounds(draft, frame, epsilon=1, delta=1e-9, simulate=4).text == expected
+
+
+def test_reports(command, tmp_path, two_classes):
+    X, y = two_classes
+    model = stored(tmp_path, X, y).fit(X, y)
+    model.save(tmp_path / "m.json")
+    run(command, "report", tmp_path / "m.json", "--out", tmp_path / "command.html")
+    privfit.report(model, tmp_path / "python.html")
+    assert (tmp_path / "python.html").read_bytes() == (tmp_path / "command.html").read_bytes()

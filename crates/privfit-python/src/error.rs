@@ -32,8 +32,10 @@ const SWITCHES: [&str; 2] = ["allow-large-delta", "compare"];
 
 /// Flags of the command as arguments: `--delta 1e-6` is `delta=1e-6`.
 fn in_python(text: &str) -> String {
+    // A job file has tables, a call has arguments.
+    let text = &text.replace("[tune] ", "");
     let mut out = String::new();
-    let mut rest = text;
+    let mut rest = text.as_str();
     while let Some(at) = rest.find("--") {
         out.push_str(&rest[..at]);
         rest = &rest[at + 2..];

@@ -3,17 +3,19 @@
 use crate::data::{Given, Labels};
 use crate::error::{misuse, raised};
 use crate::interrupt::{poll, without_lock};
-use crate::ledger::open;
+use crate::ledger::payer;
 use crate::model::Model;
 use crate::schema::Schema;
-use privfit::account::Adjacency;
+use privfit::account::{Adjacency, Event};
 use privfit::certificate::Declared;
 use privfit::constraint::Constraint;
+use privfit::data::memory::Memory;
 use privfit::fit::{Job, prepare, public_rows};
+use privfit::ledger::record::Scope;
 use privfit::method::{self, Method, Settings};
 use privfit::privacy::Entropy;
-use privfit::spend::{self, Order, Payer};
-use privfit::{Error, loss};
+use privfit::spend::{self, Order, Payer, Work};
+use privfit::{Error, Result, loss};
 use pyo3::prelude::*;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -38,7 +40,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    fn job(&self, schema: &Schema) -> PyResult<Job> {
+    pub(crate) fn job(&self, schema: &Schema) -> PyResult<Job> {
         let adjacency: Adjacency = self.adjacency.parse().map_err(|e: privfit::KernelError| raised(Error::from(e)))?;
         let settings = self.settings.iter().map(|(k, v)| (k.replace('-', "_"), *v)).collect();
         Ok(Job {
@@ -57,18 +59,61 @@ impl Asked {
         })
     }
 
-    fn payer(&self) -> privfit::Result<Option<Payer>> {
-        if self.simulate.is_some() && self.ledger.is_some() {
-            return Err(Error::misuse("a simulation is not private and can't be paid for: leave out ledger, or simulate"));
-        }
-        let Some(place) = &self.ledger else {
-            return match self.request.is_some() {
-                true => Err(Error::misuse("a request is for a ledger and none is given: add ledger=\"FILE\"")),
-                false => Ok(None),
-            };
-        };
-        Ok(Some(Payer { ledger: open(place, self.ledger_key.as_deref())?, request: self.request.clone() }))
+    fn payer(&self) -> Result<Option<Payer>> {
+        payer(self.ledger.as_deref(), self.ledger_key.as_deref(), self.request.as_deref(), self.simulate)
     }
+
+    /// Threads that are asked for, or as many as there are cores.
+    pub(crate) fn threads(&self) -> usize {
+        threads(self.threads)
+    }
+
+    /// Randomness. It comes first: without it no data are opened.
+    pub(crate) fn entropy(&self) -> Result<Entropy> {
+        entropy(self.simulate)
+    }
+
+    /// Reserves, opens the data, trains, commits.
+    pub(crate) fn release(&self, work: &dyn Work, memory: &Memory<'_>, entropy: &Entropy) -> Result<Model> {
+        let order = Order {
+            source: memory,
+            entropy,
+            payer: self.payer()?,
+            declared: Declared::default(),
+            threads: self.threads(),
+            out: None,
+            opened: &|| {},
+            tick: &poll,
+        };
+        let released = spend::fit(work, order)?;
+        Ok(Model { artifact: released.artifact, bytes: released.bytes, before: released.before })
+    }
+
+    /// Whether the ledger, if there is one, has room for an event.
+    pub(crate) fn room(&self, event: &Event, scope: Result<Scope>) -> Result<Option<serde_json::Value>> {
+        let status = self.payer()?.map(|mut payer| payer.ledger.status()).transpose()?;
+        Ok(status.map(|status| {
+            let fits = scope.is_ok_and(|scope| scope == status.terms.scope);
+            match (fits, status.admits(event)) {
+                (false, _) => json!({"fits": false, "why": "the ledger is for other data, another unit or another adjacency"}),
+                (true, Err(error)) => json!({"fits": false, "why": error.to_string()}),
+                (true, Ok((_, sum))) => json!({"fits": true, "part": sum.part(&status.terms.rule)}),
+            }
+        }))
+    }
+}
+
+/// That many threads, or as many as there are cores.
+pub(crate) fn threads(asked: Option<usize>) -> usize {
+    asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get())).max(1)
+}
+
+/// Randomness of the system, or of a seed.
+pub(crate) fn entropy(simulate: Option<u64>) -> Result<Entropy> {
+    Ok(match simulate {
+        None => Entropy::system()?,
+        Some(seed) => Entropy::simulated(seed),
+    })
 }
 
 /// Trains: reserves, opens the data, trains, commits.
@@ -83,25 +128,9 @@ pub(crate) fn fit(
     let job = asked.job(schema)?;
     let memory = data.memory(&schema.0, labels.as_ref().map(|l| l.get().column())).map_err(raised)?;
     without_lock(py, || {
-        // Entropy comes first: without randomness no data are opened.
-        let entropy = match asked.simulate {
-            None => Entropy::system()?,
-            Some(seed) => Entropy::simulated(seed),
-        };
+        let entropy = asked.entropy()?;
         let (rows, counted) = public_rows(&job, Some(&memory))?;
-        let prepared = prepare(&job, rows, counted)?;
-        let order = Order {
-            source: &memory,
-            entropy: &entropy,
-            payer: asked.payer()?,
-            declared: Declared::default(),
-            threads: asked.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get())).max(1),
-            out: None,
-            opened: &|| {},
-            tick: &poll,
-        };
-        let released = spend::fit(&prepared, order)?;
-        Ok(Model { artifact: released.artifact, bytes: released.bytes, before: released.before })
+        asked.release(&prepare(&job, rows, counted)?, &memory, &entropy)
     })
 }
 
@@ -116,15 +145,7 @@ pub(crate) fn plan(py: Python<'_>, schema: &Schema, asked: Asked) -> PyResult<St
         let view = |a| privfit::artifact::epsilon(event, a, delta);
         let forecast = privfit::forecast::forecast(&prepared.problem, prepared.plan.as_ref());
         let plan = prepared.plan.describe();
-        let left = asked.payer()?.map(|mut payer| payer.ledger.status()).transpose()?;
-        let fits = left.map(|status| {
-            let fits = prepared.scope().is_ok_and(|scope| scope == status.terms.scope);
-            match (fits, status.admits(event)) {
-                (false, _) => json!({"fits": false, "why": "the ledger is for other data, another unit or another adjacency"}),
-                (true, Err(error)) => json!({"fits": false, "why": error.to_string()}),
-                (true, Ok((_, sum))) => json!({"fits": true, "part": sum.part(&status.terms.rule)}),
-            }
-        });
+        let fits = asked.room(event, prepared.scope())?;
         let json = json!({
             "method": prepared.method.name, "reason": prepared.reason, "loss": prepared.problem.loss.name, "rows": prepared.problem.rows,
             "features": prepared.problem.features, "adjacency": job.adjacency.name(), "delta": delta,

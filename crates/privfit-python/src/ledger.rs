@@ -10,6 +10,7 @@ use privfit::ledger::amount::Amount;
 use privfit::ledger::chain::Seal;
 use privfit::ledger::record::Scope;
 use privfit::ledger::verify::{verify, verify_model};
+use privfit::spend::Payer;
 use privfit::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -17,6 +18,23 @@ use pyo3::types::PyBytes;
 /// The ledger at a path or an address, with the key of a file if it has one.
 pub(crate) fn open(place: &str, key: Option<&str>) -> Result<Ledger> {
     Ledger::open(place, seal(key)?)
+}
+
+/// Who pays, if anybody does.
+pub(crate) fn payer(
+    place: Option<&str>,
+    key: Option<&str>,
+    request: Option<&str>,
+    simulate: Option<u64>,
+) -> Result<Option<Payer>> {
+    match (place, request) {
+        (Some(_), _) if simulate.is_some() => {
+            Err(Error::misuse("a simulation is not private and can't be paid for: leave out ledger, or simulate"))
+        }
+        (Some(place), request) => Ok(Some(Payer { ledger: open(place, key)?, request: request.map(Into::into) })),
+        (None, Some(_)) => Err(Error::misuse("a request is for a ledger and none is given: add ledger=\"FILE\"")),
+        (None, None) => Ok(None),
+    }
 }
 
 fn seal(key: Option<&str>) -> Result<Seal> {

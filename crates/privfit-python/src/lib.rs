@@ -4,14 +4,18 @@ mod account;
 mod array;
 mod arrow;
 mod audit;
+mod bounds;
 mod data;
 mod error;
 mod fit;
 mod interrupt;
 mod ledger;
+mod measure;
 mod model;
 mod objects;
+mod report;
 mod schema;
+mod tune;
 
 use pyo3::prelude::*;
 
@@ -25,6 +29,15 @@ fn _privfit(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
     module.add_function(wrap_pyfunction!(fit::plan, module)?)?;
     module.add_function(wrap_pyfunction!(fit::methods, module)?)?;
+    module.add_function(wrap_pyfunction!(tune::tune, module)?)?;
+    module.add_function(wrap_pyfunction!(tune::tune_public, module)?)?;
+    module.add_function(wrap_pyfunction!(tune::tune_plan, module)?)?;
+    module.add_function(wrap_pyfunction!(measure::evaluate, module)?)?;
+    module.add_function(wrap_pyfunction!(measure::measure, module)?)?;
+    module.add_function(wrap_pyfunction!(bounds::buy_bounds, module)?)?;
+    module.add_function(wrap_pyfunction!(report::report_model, module)?)?;
+    module.add_function(wrap_pyfunction!(report::report_ledger, module)?)?;
+    module.add_function(wrap_pyfunction!(report::report_write, module)?)?;
     module.add_function(wrap_pyfunction!(account::answer, module)?)?;
     module.add_function(wrap_pyfunction!(audit::audit, module)?)?;
     module.add_function(wrap_pyfunction!(ledger::ledger_create, module)?)?;

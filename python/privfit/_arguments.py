@@ -1,0 +1,102 @@
+"""Arguments of estimators: what they mean, and what is said when one is missing."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from ._errors import PrivfitError
+from ._ledger import Ledger
+
+
+def is_pair(bounds: Any) -> bool:
+    """Whether bounds are two numbers."""
+    return len(bounds) == 2 and not any(isinstance(b, str) for b in bounds)
+
+
+def ledger_of(ledger: Any) -> Ledger:
+    """A ledger from itself or from its place."""
+    return ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+
+
+def count(bounds: Any) -> int | None:
+    """Number of features, if the bounds tell."""
+    if isinstance(bounds, dict):
+        return len(bounds)
+    for side in bounds or ():
+        if hasattr(side, "__len__"):
+            return len(side)
+    return None
+
+
+def missing_bounds(names: list[str] | None) -> str:
+    """The error that says what to add."""
+    if names:
+        some = ", ".join(f'"{n}": (low, high)' for n in names[:20]) + (", ..." if len(names) > 20 else "")
+        line = f"bounds={{{some}}}"
+    else:
+        line = "bounds=(low, high)"
+    return (
+        f"bounds are missing: add {line} with the least and the largest value that can occur, from documentation or domain knowledge and "
+        "never from the data (one number for all features or one for each; or row_norm=R for rows of length at most R)"
+    )
+
+
+def short(value: Any) -> str:
+    """A value in few letters."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def differs(value: Any, default: Any) -> bool:
+    """Whether an argument is not its default."""
+    if value is default:
+        return False
+    try:
+        return bool(value != default)
+    except ValueError:
+        return True
+
+
+def check_names(own: str, names: list[str] | None, fitted: Any) -> None:
+    """Names of columns are those of the fit, in its order."""
+    if names is None and fitted is not None:
+        warnings.warn(f"X does not have valid feature names, but {own} was fitted with feature names", stacklevel=5)
+    elif names is not None and fitted is None:
+        warnings.warn(f"X has feature names, but {own} was fitted without feature names", stacklevel=5)
+    elif names is not None and list(fitted) != names:
+        text = "The feature names should match those that were passed during fit.\n"
+        for title, listed in (
+            ("Feature names unseen at fit time", sorted(set(names) - set(fitted))),
+            ("Feature names seen at fit time, yet now missing", sorted(set(fitted) - set(names))),
+        ):
+            if listed:
+                text += f"{title}:\n" + "".join(f"- {name}\n" for name in listed[:5])
+        if set(names) == set(fitted):
+            text += "Feature names must be in the same order as they were in fit.\n"
+        raise PrivfitError(text)
+
+
+def finite(name: str, value: Any) -> float:
+    """A setting."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise PrivfitError(f"{name!r} is {value!r}, and settings are numbers: give one, or leave it out")
+    return number
+
+
+def whole(name: str, value: Any) -> int | None:
+    """A number of things, or nothing."""
+    if value is None:
+        return None
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        number = 0
+    if number < 1 or number != value or number >= 2**63:
+        raise PrivfitError(f"{name} is {value!r}: give a whole number from 1 on")
+    return number

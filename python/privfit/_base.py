@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from . import _privfit
-from ._arguments import check_names, count, differs, is_pair, ledger_of, missing_bounds, short
+from ._arguments import check_names, count, differs, is_pair, ledger_of, missing_bounds, short, whole
 from ._data import labels_of, names_of, rows
 from ._errors import PrivfitError, not_fitted
 from ._result import Certificate, Plan
@@ -121,13 +121,13 @@ class Estimator:
             raise PrivfitError("the number of features is not known without data: add features=N")
         names = list(self.bounds) if isinstance(self.bounds, dict) else None
         asked = self._asked()
-        asked["rows"] = asked["rows"] if rows is None else int(rows)
+        asked["rows"] = asked["rows"] if rows is None else whole("rows", rows)
         return self._facts(width or 0, names, False, None), asked
 
     def _asked(self) -> dict[str, Any]:
         ledger = None if self.ledger is None else ledger_of(self.ledger)
         return {
-            "rows": None if self.rows is None else int(self.rows),
+            "rows": whole("rows", self.rows),
             "epsilon": float(self.epsilon),
             "delta": None if self.delta is None else float(self.delta),
             "adjacency": str(self.adjacency),

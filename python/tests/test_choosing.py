@@ -199,3 +199,11 @@ def test_reports(tmp_path, ledger, two_classes):
         privfit.report(tmp_path / "none.json")
     with pytest.raises(privfit.PrivfitError, match="has no report"):
         privfit.report(3)
+
+
+@pytest.mark.parametrize("rows", [-1, 0, 1.5, "many"])
+def test_numbers_of_rows_are_whole(two_classes, rows):
+    with pytest.raises(privfit.PrivfitError, match="^rows is"):
+        privfit.LogisticRegression(**FACTS, rows=rows).fit(*two_classes)
+    with pytest.raises(privfit.PrivfitError, match="^rows is"):
+        privfit.LogisticRegression(**FACTS).plan(rows=rows, features=4)

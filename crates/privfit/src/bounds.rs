@@ -280,8 +280,8 @@ impl Purchase {
 
     /// The edges between which most records lie; none if noise hides them all.
     fn between(&self, counts: &[f64]) -> Option<(f64, f64)> {
-        // Empty buckets hold noise: what is not clearly above it is left out.
-        let least = 3.0 * self.noise.standard_deviation();
+        // Empty buckets hold noise: what is not clearly above it is left out. There are hundreds of them, so three deviations would not do.
+        let least = 5.0 * self.noise.standard_deviation();
         let kept: Vec<f64> = counts.iter().map(|c| if *c > least { *c } else { 0.0 }).collect();
         let enough = self.beyond * kept.iter().sum::<f64>();
         let reach = |order: Vec<usize>| {

@@ -76,6 +76,8 @@ impl Results {
                 match (key.as_str(), value) {
                     ("epsilon", Json::Number(e)) if e > 0.0 && e.is_finite() => epsilon = Some(e),
                     ("epsilon", Json::Null) => open = true,
+                    // What private metrics cost themselves, beside the model.
+                    ("epsilon", Json::Object(_)) => {}
                     ("epsilon", _) => return Err(wrong("have an epsilon that is not a positive number")),
                     (_, Json::Number(x)) if x.is_finite() => numbers.push((key, x)),
                     _ => {}
@@ -136,6 +138,8 @@ mod tests {
         assert_eq!(many.by_epsilon(None), [group(1.0, 6.0, 5.0, 7.0, 2), group(2.0, 3.0, 3.0, 3.0, 1)]);
         assert_eq!(many.open(), Some(1.0));
         assert_eq!(Results::parse("[{\"epsilon\": 1, \"rmse\": 5}]").unwrap().runs.len(), 1);
+        let noisy = Results::parse("{\"accuracy\": 0.8, \"epsilon\": {\"zero_out\": 0.2}, \"noise\": {\"rows\": 3}}").unwrap();
+        assert_eq!((noisy.runs[0].epsilon, noisy.runs[0].value), (None, 0.8), "of the model of this page");
     }
 
     #[test]

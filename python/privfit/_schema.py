@@ -125,7 +125,7 @@ class Schema:
         >>> rng = np.random.default_rng(1)
         >>> pay = rng.uniform(900, 4000, size=(5000, 1)); left = (pay[:, 0] < 2000).astype(int)
         >>> draft = privfit.Schema.from_bounds({"pay": (0, 1)}, classes=[0, 1]).text.replace("max = 1.0", 'max = "?"')
-        >>> schema = privfit.Schema.buy_bounds(draft, pay, left, epsilon=1, delta=1e-9)
+        >>> schema = privfit.Schema.buy_bounds(draft, pay, left, epsilon=4, delta=1e-9)
         >>> [line for line in schema.text.splitlines() if line.startswith("max")]
         ['max = 5000.0']
         """

@@ -405,7 +405,8 @@ impl Fit {
 
 pub(crate) fn guarantee_line(zero: Option<f64>, replace: Option<f64>, delta: f64) -> String {
     let up = |e: Option<f64>| e.map_or("infinite".into(), privfit::certificate::up);
-    format!("epsilon {} under zero-out, {} under replace-one, at delta {delta:e}", up(zero), up(replace))
+    let delta = if delta == 0.0 { "0".to_string() } else { format!("{delta:e}") };
+    format!("epsilon {} under zero-out, {} under replace-one, at delta {delta}", up(zero), up(replace))
 }
 
 pub(crate) fn read_text(path: &Path, what: &str) -> Result<String, Failure> {

@@ -205,8 +205,8 @@ impl Status {
             "nothing is left: no more can be released about these data".to_string()
         };
         Err(Error::Refused(format!(
-            "the budget of {cap} does not allow it: {} jobs have spent {:.1} % of it; {left}",
-            self.spent.jobs,
+            "the budget of {cap} does not allow it: {} spent {:.1} % of it; {left}",
+            if self.spent.jobs == 1 { "1 job has".into() } else { format!("{} jobs have", self.spent.jobs) },
             100.0 * self.spent.part(rule).min(1.0)
         )))
     }

@@ -17,7 +17,7 @@ const CASES: &[Case] = &[
     ("fit --data rows.csv --schema broken.toml TRAIN", 2, "line 2, column", "correct that line"),
     ("fit --data rows.csv --schema misspelt.toml TRAIN", 2, "mni: unknown key: did you mean \"min\"?", "min = ..."),
     ("fit --data rows.csv --schema extra.toml TRAIN", 2, "\"scael\": did you mean \"scale\"?", "known are type, min, max, scale"),
-    ("fit --data rows.csv --schema table.toml TRAIN", 2, "[encodng]: did you mean \"encoding\"?", "encoding, registry"),
+    ("fit --data rows.csv --schema table.toml TRAIN", 2, "[encodng]: did you mean \"encoding\"?", "encoding, registry, bought"),
     ("fit --data rows.csv --schema draft.toml TRAIN", 2, "max = 100", "every value that can occur"),
     ("fit --data rows.csv --schema other.toml TRAIN", 2, "no column \"weight\"", "check the header, or the schema"),
     (
@@ -34,7 +34,7 @@ const CASES: &[Case] = &[
     ),
     ("fit --data rows.csv --schema good.toml --epsilon 1 --delta 1e-8 --out folder", 2, "is a directory", "to --out"),
     ("fit none-job.toml", 2, "cannot read the job", "check the path"),
-    ("fit job.toml", 2, "did you mean \"epsilon\"?", "set, registry"),
+    ("fit job.toml", 2, "did you mean \"epsilon\"?", "set, registry, tune"),
     ("fit broken.toml", 2, "line 2, column", "correct that line"),
     ("fit", 2, "no schema", "`privfit schema init DATA`)"),
     ("fit --data rows.csv --schema good.toml TRAIN --loss logistc", 2, "did you mean \"logistic\"?", "geometric-median"),

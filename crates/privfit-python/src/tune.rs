@@ -78,7 +78,7 @@ pub(crate) fn tune_public(
         let tried = rank(&job, &tuning, rows, &public, asked.threads(), &poll)?;
         let best = job_of(&tried[0].candidate, &job);
         let mut prepared = prepare(&best, rows, counted)?;
-        prepared.public.push(format!("settings: the best of {} candidates on other rows, declared public", tried.len()));
+        prepared.public.push(format!("settings: the best of {} candidates on rows that were declared public", tried.len()));
         let number = |one: &Candidate| tuning.candidates.iter().position(|c| c == one).unwrap_or(0);
         let scores = tried.iter().map(|t| (number(&t.candidate), t.score)).collect();
         Ok((asked.release(&prepared, &memory, &entropy)?, scores))

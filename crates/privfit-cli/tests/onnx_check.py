@@ -145,7 +145,7 @@ with tempfile.TemporaryDirectory() as place:
     good.append(compare("adult-weighted-columns", folder, adult, root / "examples/adult/schema.toml", None, 1.0, "--delta", "4e-10",
                         "--method", "weighted-columns", "--set", "sparsity=20"))
     subprocess.run(["bash", root / "examples/energy/generate.sh"], check=True)
-    good.append(compare("energy-squared", folder, root / "examples/energy/test.csv", root / "examples/energy/schema.toml", None, 400.0,
+    good.append(compare("energy-squared", folder, root / "examples/energy/made/test.csv", root / "examples/energy/schema.toml", None, 400.0,
                         "--delta", "1e-8"))
     path, schemas = generated(folder)
     for scaling in ["ball", "sphere"]:

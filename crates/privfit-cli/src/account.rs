@@ -3,6 +3,7 @@
 use crate::compare::Facts;
 use crate::{Format, Misuse, print_line};
 use clap::Args;
+use privfit::account::Objective;
 use privfit::constraint::Constraint;
 use privfit::request::{Described, Kind, Query, Reply, Request, Sampling, parse};
 use serde_json::json;
@@ -23,6 +24,8 @@ const LARGEST_REQUEST: u64 = 16 << 20;
     privfit account --query noise --rate 0.01 --steps 1000 --epsilon 1 --delta 1e-5
   delta at a given epsilon, replace-one:
     privfit account --query delta --noise-multiplier 4 --epsilon 1 --adjacency replace-one
+  noise of an objective perturbation:
+    privfit account --query noise --mechanism objective --log-determinant 0.1 --epsilon 1 --delta 1e-6
   Renyi divergence at order 8:
     privfit account --query rdp --noise-multiplier 1 --rate 0.01 --order 8
   every method by its forecast error, before anything is spent:
@@ -35,14 +38,14 @@ A request file holds one object, a list of them, or {\"vectors\": [...]}:
    \"noise_multiplier\": 1.0, \"count\": 1000, \"sampling\": \"poisson\", \"sampling_probability\": 0.01}]}")]
 pub(crate) struct Account {
     /// File of requests in JSON ('-': standard input); takes the place of the flags below
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["mechanism", "noise_multiplier", "rate", "batch", "rows", "epochs", "steps", "epsilon", "delta", "order", "rho", "query", "features", "loss", "classes", "set", "constraint"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["mechanism", "noise_multiplier", "rate", "batch", "rows", "epochs", "steps", "epsilon", "delta", "order", "rho", "query", "log_determinant", "degrees", "features", "loss", "classes", "set", "constraint"])]
     request: Option<String>,
 
     /// What is asked: epsilon, delta, noise or rdp
     #[arg(long, default_value = "epsilon")]
     query: String,
 
-    /// gaussian, laplace, pure or zcdp
+    /// gaussian, laplace, pure, zcdp or objective
     #[arg(long, default_value = "gaussian")]
     mechanism: String,
 
@@ -105,6 +108,14 @@ pub(crate) struct Account {
     /// Given rho (for --mechanism zcdp)
     #[arg(long, value_name = "R", allow_negative_numbers = true)]
     rho: Option<f64>,
+
+    /// Objective perturbation: log(1 + smoothness / ridge), once for each degree of freedom
+    #[arg(long, value_name = "L", allow_negative_numbers = true)]
+    log_determinant: Option<f64>,
+
+    /// Objective perturbation: dimensions that one record's gradient spans (classes less one for softmax)
+    #[arg(long, value_name = "K", default_value_t = 1)]
+    degrees: u32,
 
     /// What a neighbour is: zero-out, replace-one or add-remove
     #[arg(long, value_name = "A", default_value = "zero-out")]
@@ -187,7 +198,7 @@ impl Account {
                 return Err(Misuse("--query noise finds the noise: leave out --noise-multiplier".into()));
             }
             None
-        } else if matches!(self.mechanism.as_str(), "gaussian" | "laplace") {
+        } else if matches!(self.mechanism.as_str(), "gaussian" | "laplace" | "objective") {
             Some(need("noise-multiplier", self.noise_multiplier)?)
         } else {
             None
@@ -202,7 +213,23 @@ impl Account {
                 Kind::Fixed(privfit::account::Event::pure(one))
             }
             "zcdp" => Kind::Fixed(privfit::account::Event::ZeroConcentrated { rho: need("rho", self.rho)? }),
-            other => return Err(Misuse(format!("the mechanism {other:?} is unknown: use gaussian, laplace, pure or zcdp"))),
+            "objective" => {
+                let facts = Objective {
+                    noise_multiplier: noise.unwrap_or(1.0),
+                    replace_factor: 2.0,
+                    degrees: self.degrees,
+                    log_determinant: need("log-determinant", self.log_determinant)?,
+                    output_noise_multiplier: f64::INFINITY,
+                    grid_sigma: 0,
+                    dimension: 1,
+                };
+                Kind::Objective(noise, facts)
+            }
+            other => {
+                return Err(Misuse(format!(
+                    "the mechanism {other:?} is unknown: use gaussian, laplace, pure, zcdp or objective"
+                )));
+            }
         };
         let sampling = match (self.rate, self.batch, self.epochs) {
             (Some(rate), _, _) => Sampling::Poisson(rate),

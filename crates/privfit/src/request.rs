@@ -14,7 +14,8 @@
 
 use crate::strict_json::Json;
 use privfit_kernel::account::{
-    ALL, Adjacency, Bound, Event, Target, calibrate, delta, epsilon, epsilon_at_orders, optimal_epsilon, renyi, simple_epsilon,
+    ALL, Adjacency, Bound, Event, Objective, Target, calibrate, delta, epsilon, epsilon_at_orders, optimal_epsilon, renyi,
+    simple_epsilon,
 };
 use std::fmt;
 
@@ -106,6 +107,9 @@ pub enum Kind {
     Gaussian(Option<f64>),
     /// Laplace noise; scale over one record's bound, none if asked for.
     Laplace(Option<f64>),
+    /// Objective perturbation with these public facts; the standard deviation of its linear term over one record's gradient bound, none if
+    /// asked for.
+    Objective(Option<f64>, Objective),
     /// A finished event.
     Fixed(Event),
 }
@@ -322,6 +326,26 @@ fn mechanism(json: Json, place: &str) -> Result<Described, Problem> {
             let epsilon = f.number("epsilon")?;
             Kind::Fixed(Event::Exponential { epsilon: f.need("epsilon", epsilon)?, replace_factor: 2.0 })
         }
+        "objective" => {
+            let noise = f.number("noise_multiplier")?;
+            let log_determinant = f.number("log_determinant")?;
+            let degrees = f.whole("degrees")?.unwrap_or(1);
+            let replace_factor = f.number("replace_factor")?.unwrap_or(2.0);
+            let output = f.number("output_noise_multiplier")?.unwrap_or(f64::INFINITY);
+            let grid_sigma = f.whole("grid_sigma")?.unwrap_or(0);
+            Kind::Objective(
+                noise,
+                Objective {
+                    noise_multiplier: noise.unwrap_or(1.0),
+                    replace_factor,
+                    degrees: u32::try_from(degrees).unwrap_or(u32::MAX),
+                    log_determinant: f.need("log_determinant", log_determinant)?,
+                    output_noise_multiplier: output,
+                    grid_sigma,
+                    dimension: f.whole("dimension")?.unwrap_or(1),
+                },
+            )
+        }
         "zcdp" => {
             let rho = f.number("rho")?;
             Kind::Fixed(Event::ZeroConcentrated { rho: f.need("rho", rho)? })
@@ -332,7 +356,7 @@ fn mechanism(json: Json, place: &str) -> Result<Described, Problem> {
         }
         other => {
             return problem(format!(
-                "the mechanism {other:?} is unknown: use gaussian, laplace, pure, approx, discrete_gaussian, exponential, zcdp or gdp"
+                "the mechanism {other:?} is unknown: use gaussian, laplace, pure, approx, discrete_gaussian, exponential, objective, zcdp or gdp"
             ));
         }
     };
@@ -366,6 +390,9 @@ impl Described {
         let base = match &self.kind {
             Kind::Gaussian(noise) => Event::gaussian(noise.unwrap_or(open)),
             Kind::Laplace(noise) => Event::laplace(noise.unwrap_or(open)),
+            Kind::Objective(noise, facts) => {
+                Event::ObjectivePerturbation(Objective { noise_multiplier: noise.unwrap_or(open), ..*facts })
+            }
             Kind::Fixed(event) => event.clone(),
         };
         let event = Box::new(base);
@@ -379,7 +406,7 @@ impl Described {
     }
 
     fn is_open(&self) -> bool {
-        matches!(self.kind, Kind::Gaussian(None) | Kind::Laplace(None))
+        matches!(self.kind, Kind::Gaussian(None) | Kind::Laplace(None) | Kind::Objective(None, _))
     }
 }
 

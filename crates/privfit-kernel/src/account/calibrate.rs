@@ -2,7 +2,7 @@
 
 use super::adjacency::Adjacency;
 use super::event::Event;
-use super::{Bound, check_delta, check_epsilon, delta, epsilon};
+use super::{Bound, check_delta, check_epsilon, delta, delta_at_most, epsilon, epsilon_at_most};
 use crate::error::{Error, Result};
 
 /// A guarantee to be met.
@@ -20,7 +20,7 @@ impl Target {
         if self.delta == 0.0 {
             return Ok((epsilon(event, adjacency, 0.0)?.bound.upper / self.epsilon).ln());
         }
-        Ok((delta(event, adjacency, self.epsilon)?.bound.upper.max(1e-300) / self.delta).ln())
+        Ok((delta_at_most(event, adjacency, self.epsilon)?.bound.upper.max(1e-300) / self.delta).ln())
     }
 }
 
@@ -76,7 +76,7 @@ fn search(
     }
     // False position in the logarithm, an end that stays twice counting half. Bounds with a gap of their own need no more digits
     // than that.
-    let closed = target.delta == 0.0 || delta(&event_of(high), adjacency, target.epsilon)?.accountant == "gaussian";
+    let closed = target.delta == 0.0 || delta_at_most(&event_of(high), adjacency, target.epsilon)?.accountant == "gaussian";
     let tolerance = if closed { 1e-9 } else { digits };
     let mut side = 0;
     for _ in 0..100 {
@@ -102,7 +102,7 @@ fn search(
     }
     // A certificate states epsilon at delta, so that reading must hold as well.
     for i in 0..60 {
-        if epsilon(&event_of(high), adjacency, target.delta)?.bound.upper <= target.epsilon {
+        if epsilon_at_most(&event_of(high), adjacency, target.delta)?.bound.upper <= target.epsilon {
             return Ok((high, closed));
         }
         high *= 1.0 + 1e-5 * f64::from(1 << (i / 4).min(8));

@@ -4,7 +4,9 @@
 //! of the composed law: float error is then relative to the answer, and the window needs to hold a few standard deviations only.
 //! What lies outside is bounded by Chernoff and charged.
 
+use super::checked::{at_least, probability_at_least, probability_at_most};
 use super::discretise::{Masses, total_cumulant};
+use super::gdp::gaussian_delta;
 use super::special::golden_minimum;
 use realfft::{RealFftPlanner, num_complex::Complex64};
 use std::cell::RefCell;
@@ -12,7 +14,7 @@ use std::cell::RefCell;
 /// What lies outside of the window, relative to the answer.
 const OUTSIDE: f64 = 1e-6;
 /// Largest transform, in doubles.
-const LARGEST: usize = 1 << 21;
+const LARGEST: usize = 1 << 22;
 
 /// What is asked of a composition.
 #[derive(Clone, Copy)]
@@ -40,6 +42,8 @@ pub(super) struct Composed {
     outside: f64,
     /// The window reaches down to the smallest loss there is.
     whole: bool,
+    /// The window reaches up to the largest finite loss there is.
+    to_the_top: bool,
     /// P(S = infinity).
     infinite: f64,
     /// Relative float error of the masses.
@@ -120,8 +124,12 @@ pub(super) fn compose(parts: &[(Masses, u64)], tilt: &Tilt, width: f64) -> Optio
     inverse.process(&mut product, &mut buffer).ok()?;
     // Slot 0 of the window stands at index first - offset of the periodic result.
     buffer.rotate_left((first - offset).rem_euclid(n) as usize);
+    // A transform of what is not a number is nothing at all: never an empty, harmless distribution.
+    if !buffer.iter().all(|m| m.is_finite()) || !log_scale.is_finite() {
+        return None;
+    }
     let scale = 1.0 / length as f64;
-    buffer.iter_mut().for_each(|m| *m = (*m * scale).max(0.0));
+    buffer.iter_mut().for_each(|m| *m = at_least(*m * scale));
     let mass = buffer;
     Some(Composed {
         theta,
@@ -133,6 +141,7 @@ pub(super) fn compose(parts: &[(Masses, u64)], tilt: &Tilt, width: f64) -> Optio
         log_scale,
         outside,
         whole: first as f64 <= parts.iter().map(|(m, c)| *c as f64 * m.index[0] as f64).sum::<f64>(),
+        to_the_top: last as f64 >= parts.iter().map(|(m, c)| *c as f64 * m.index[m.index.len() - 1] as f64).sum::<f64>(),
         infinite: -log_keep.exp_m1(),
         // Masses sum to one up to rounding, per step.
         relative: 1e-9 + 1e-13 * steps,
@@ -165,23 +174,25 @@ impl Composed {
         // Relative sums neither overflow nor underflow, however wide the window is.
         let (fall, fall_more) = ((-self.theta * self.width).exp(), (-(self.theta + 1.0) * self.width).exp());
         let add = |i: usize, a: f64, b: f64| {
-            let m = (self.mass[i] + sign * self.error).max(0.0);
+            let m = at_least(self.mass[i] + sign * self.error);
             (a * fall + m, b * fall_more + m)
         };
         // ln of delta at e, for a loss e of at most that of slot i and above that of slot i - 1.
         let log_delta = |i: usize, a: f64, b: f64, e: f64| {
             let here = self.loss(i);
             // The charge for what lies outside: beyond the top edge, or, below the window, anywhere above e.
-            let at = if upper && (e >= self.loss(0) || self.whole) { self.loss(n - 1) } else { e };
+            let inside = upper && (e >= self.loss(0) || self.whole);
+            let at = if inside { self.loss(n - 1) } else { e };
             let outside = sign * 2.0 * self.outside * (-self.theta * (at - here)).exp();
+            let outside = if inside && self.to_the_top { 0.0 } else { outside };
             // a - e^x b cancels; the rounding is relative to a.
             let rounding = sign * 1e-14 * a;
             let rest = a - (e - here).min(0.0).exp() * b + outside + rounding;
-            self.log_scale - self.theta * here + rest.max(0.0).ln()
+            if rest <= 0.0 { f64::NEG_INFINITY } else { self.log_scale - self.theta * here + rest.ln() }
         };
         let total = |log: f64| {
             let finite = log.exp() * (1.0 + sign * self.relative) + self.infinite;
-            if finite.is_nan() { if upper { 1.0 } else { 0.0 } } else { finite.clamp(0.0, 1.0) }
+            if upper { probability_at_most(finite) } else { probability_at_least(finite) }
         };
         match question {
             Question::Delta { epsilon } => {
@@ -201,7 +212,7 @@ impl Composed {
                 let exceeds = |i: usize, a: f64, b: f64, e: f64| total(log_delta(i, a, b, e)) > delta;
                 if exceeds(n - 1, 0.0, 0.0, self.loss(n - 1)) {
                     // Even the largest loss does not bring delta down.
-                    return if upper { f64::INFINITY } else { self.loss(n - 1).max(0.0) };
+                    return if upper { f64::INFINITY } else { at_least(self.loss(n - 1)) };
                 }
                 let (mut a, mut b) = (0.0, 0.0);
                 // The lower reading is not monotone where the charge for the outside takes over, so checks are close together.
@@ -215,7 +226,7 @@ impl Composed {
                     if !i.is_multiple_of(stride) && !bottom {
                         continue;
                     }
-                    let below = if i == 0 { self.loss(0).min(0.0) } else { self.loss(i - 1).max(0.0) };
+                    let below = if i == 0 { self.loss(0).min(0.0) } else { at_least(self.loss(i - 1)) };
                     if exceeds(i, a, b, below) {
                         break;
                     }
@@ -230,7 +241,7 @@ impl Composed {
                     i -= 1;
                     (a, b) = add(i, a, b);
                     let below = if i == 0 { f64::NEG_INFINITY } else { self.loss(i - 1) };
-                    let below = below.max(if self.whole { 0.0 } else { self.loss(0) - self.width }).max(0.0);
+                    let below = at_least(below.max(if self.whole { 0.0 } else { self.loss(0) - self.width }));
                     if exceeds(i, a, b, below) {
                         // delta decreases from `below` to this slot: bisection, keeping the end that the reading needs.
                         let (mut low, mut high) = (below, self.loss(i).max(below));
@@ -241,9 +252,59 @@ impl Composed {
                         return if upper { high } else { low };
                     }
                 }
-                if upper && !self.whole { self.loss(0).max(0.0) } else { 0.0 }
+                if upper && !self.whole { at_least(self.loss(0)) } else { 0.0 }
             }
         }
+    }
+
+    /// delta of the composed distribution beside a Gaussian shift of `mu`: the mean of the Gaussian's own curve at epsilon - S. Outside of
+    /// the window, delta(e - s) <= e^(K - theta (e - s)) with the Gaussian's cumulant K, so that the tilted probability is what counts.
+    fn delta_beside(&self, mu: f64, epsilon: f64, upper: bool) -> f64 {
+        let sign = if upper { 1.0 } else { -1.0 };
+        let mut sum = 0.0;
+        for (i, m) in self.mass.iter().enumerate() {
+            let m = at_least(m + sign * self.error);
+            if m > 0.0 {
+                let loss = self.loss(i);
+                let curve = gaussian_delta(epsilon - loss, mu);
+                sum += (self.log_scale - self.theta * loss + m.ln()).exp() * if upper { curve.upper } else { curve.lower };
+            }
+        }
+        let cumulant = 0.5 * self.theta * (1.0 + self.theta) * mu * mu;
+        let charge = cumulant - self.theta * epsilon;
+        // From below only what wraps around into the window counts, and no slot weighs more than the first.
+        let charge = if upper { charge } else { charge.min(-self.theta * self.loss(0)) };
+        sum += sign * 2.0 * self.outside * (self.log_scale + charge).exp();
+        let finite = sum * (1.0 + sign * self.relative) + self.infinite;
+        if upper { probability_at_most(finite) } else { probability_at_least(finite) }
+    }
+
+    /// A question about the composed distribution beside a Gaussian shift of `mu`; the search for an epsilon begins near a guess.
+    pub(super) fn answer_beside(&self, mu: f64, question: Question, near: f64, upper: bool) -> f64 {
+        let delta = match question {
+            Question::Delta { epsilon } => return self.delta_beside(mu, epsilon, upper),
+            Question::Epsilon { delta } => delta,
+        };
+        let holds = |e: f64| self.delta_beside(mu, e, upper) <= delta;
+        let (mut low, mut high, mut step) = (near, near, 1e-3 * near + 1e-9);
+        while !holds(high) {
+            (low, high, step) = (high, high + step, 4.0 * step);
+            if high > 1e9 {
+                return if upper { f64::INFINITY } else { 0.0 };
+            }
+        }
+        while low == high || holds(low) {
+            if low == 0.0 {
+                return 0.0;
+            }
+            (high, low, step) = (low, at_least(low - step), 4.0 * step);
+        }
+        // The curve need not be read to more digits than it has.
+        for _ in 0..36 {
+            let middle = 0.5 * (low + high);
+            if holds(middle) { high = middle } else { low = middle }
+        }
+        if upper { high } else { low }
     }
 
     /// The reading, with everything that is not a number turned to the safe side.
@@ -263,8 +324,9 @@ pub(super) struct Tilt {
     pub(super) theta: f64,
     /// Tilted probability that may lie outside of the window without hurting the answer.
     outside: f64,
-    /// Estimated epsilon of the answer.
+    /// Estimated epsilon of the answer, and ln of its delta.
     pub(super) epsilon: f64,
+    pub(super) log_delta: f64,
     /// Slope of -ln delta there.
     pub(super) slope: f64,
     /// Length of the window.
@@ -275,16 +337,28 @@ pub(super) struct Tilt {
 /// The tilt for a question: the saddle point of the steepest-descent estimate
 /// ln delta = K - theta K' - ln(theta (1+theta) sqrt(2 pi K'')), or K' = epsilon; less where the single step has so heavy a
 /// tail that the tilted law would spread out.
-pub(super) fn saddle(parts: &[(Masses, u64)], width: f64, question: Question, largest: f64) -> Tilt {
+///
+/// A Gaussian shift of `beside` is part of the question and not of the composed distribution. An answer that is known already, if only
+/// roughly, takes the place of the estimate, which is poor for a few steps with heavy tails.
+pub(super) fn saddle(
+    parts: &[(Masses, u64)],
+    width: f64,
+    question: Question,
+    largest: f64,
+    beside: f64,
+    known: Option<f64>,
+) -> Tilt {
+    let square = beside * beside;
     let sums = |theta: f64| {
-        parts.iter().fold((0.0, 0.0, 0.0), |(a, b, c), (masses, count)| {
+        let gaussian = (0.5 * theta * (1.0 + theta) * square, (0.5 + theta) * square, square);
+        parts.iter().fold(gaussian, |(a, b, c), (masses, count)| {
             let (k, k1, k2) = masses.cumulant(theta, width);
             let count = *count as f64;
             (a + count * k, b + count * k1, c + count * k2)
         })
     };
     let prefactor =
-        |theta: f64, second: f64| (theta * (1.0 + theta) * (2.0 * std::f64::consts::PI * second).sqrt()).ln().max(0.0);
+        |theta: f64, second: f64| at_least((theta * (1.0 + theta) * (2.0 * std::f64::consts::PI * second).sqrt()).ln());
     let plain_spread = sums(1e-4).2.sqrt();
     let (mut low, mut high) = (1e-4f64.ln(), largest.ln());
     for _ in 0..22 {
@@ -292,6 +366,7 @@ pub(super) fn saddle(parts: &[(Masses, u64)], width: f64, question: Question, la
         let theta = log_theta.exp();
         let (value, first, second) = sums(theta);
         let too_small = match question {
+            Question::Epsilon { .. } if known.is_some() => known.is_some_and(|epsilon| first < epsilon),
             // On a lattice the law ends up in its largest loss; more tilt then says nothing more.
             Question::Epsilon { delta } => {
                 let stuck = second.sqrt() < 0.02 * plain_spread && theta * second.sqrt() < 0.3;
@@ -301,19 +376,22 @@ pub(super) fn saddle(parts: &[(Masses, u64)], width: f64, question: Question, la
         };
         if too_small { low = log_theta } else { high = log_theta }
     }
-    let slope = high.exp();
-    let mut theta = slope;
+    let mut theta = high.exp();
     let (value, first, second) = sums(theta);
+    // Where delta is large, its logarithm falls by the density over delta and not by the tilt.
+    let slope = theta.max(0.5 / second.sqrt());
     let (epsilon, log_delta) = match question {
-        Question::Epsilon { delta } => (first.max(0.0), delta.max(1e-300).ln()),
+        Question::Epsilon { delta } if known.is_some() => (known.unwrap_or(0.0), delta.max(1e-300).ln()),
+        Question::Delta { epsilon } if known.is_some() => (epsilon, known.unwrap_or(0.0).max(1e-300).ln()),
+        Question::Epsilon { delta } => (at_least(first), delta.max(1e-300).ln()),
         Question::Delta { epsilon } => (epsilon, value - theta * epsilon - prefactor(theta, second)),
     };
     // Share of the tilted law that answers the question; float error must stay far below it.
     let share = |theta: f64, log_scale: f64| (log_delta + theta * epsilon - log_scale).min(0.0).exp();
     let steps: f64 = parts.iter().map(|p| p.1 as f64).sum();
     let look = |theta: f64| {
-        let log_scale = sums(theta).0;
-        let outside = OUTSIDE * share(theta, log_scale);
+        let outside = OUTSIDE * share(theta, sums(theta).0);
+        let log_scale = total_cumulant(parts, theta, width);
         let edges = Edges::best(parts, width, theta, log_scale, outside);
         let span = edges.window(parts, width, theta, log_scale, outside).map_or(i64::MAX, |w| w.1 - w.0);
         (span, outside, edges)
@@ -331,5 +409,5 @@ pub(super) fn saddle(parts: &[(Masses, u64)], width: f64, question: Question, la
         (span, outside, edges) = next;
         theta = less;
     }
-    Tilt { theta, outside, epsilon, slope, edges, length: span as f64 * width }
+    Tilt { theta, outside, epsilon, log_delta, slope, edges, length: span as f64 * width }
 }

@@ -1,11 +1,12 @@
 //! Many points of one privacy profile. Composing costs far more than reading, and a law that was composed for one question answers its
 //! neighbours too, a little less tightly and as validly.
 
+use super::checked::{at_least, largest, probability_at_most, smaller};
 use super::compose::{Composed, Question};
 use super::event::Step;
 use super::gdp::{GaussianAccountant, discrete_delta, discrete_epsilon};
 use super::objective::ObjectiveAccountant;
-use super::pld::{approximated, components, discrete_laplace_gap, laws};
+use super::pld::{approximated, discrete_laplace_gap, distributions, parts};
 use super::{Accountant, Adjacency, Bound, Event, check_delta, check_epsilon, selection};
 use crate::error::Result;
 
@@ -41,8 +42,8 @@ struct Laws<'e> {
 impl Laws<'_> {
     /// The larger of the directions, each by its best law.
     fn ask(&self, question: Question) -> f64 {
-        let best = |laws: &Vec<Composed>| laws.iter().map(|l| l.answer(question, true)).fold(f64::INFINITY, f64::min);
-        self.directions.iter().map(best).fold(0.0, f64::max)
+        let best = |laws: &Vec<Composed>| laws.iter().map(|l| l.answer(question, true)).fold(f64::INFINITY, smaller);
+        largest(self.directions.iter().map(best))
     }
 
     fn epsilon(&self, delta: f64) -> Result<f64> {
@@ -56,7 +57,7 @@ impl Laws<'_> {
         discrete_delta(epsilon, &self.steps, |e| {
             // Below zero the curve is at most its value at zero plus 1 - e^epsilon.
             let shifted = e - 2.0 * self.ratio;
-            let value = self.ask(Question::Delta { epsilon: shifted.max(0.0) }).min(1.0);
+            let value = probability_at_most(self.ask(Question::Delta { epsilon: at_least(shifted) }));
             self.ratio.exp() * (value - shifted.min(0.0).exp_m1())
         })
     }
@@ -82,8 +83,8 @@ impl<'e> Curve<'e> {
             GaussianAccountant.delta(event, adjacency, 1.0).is_ok() || ObjectiveAccountant.delta(event, adjacency, 1.0).is_ok();
         let laws = || {
             let steps = event.steps(adjacency).ok()?;
-            let directions = laws(&components(&steps, adjacency).ok().filter(|c| !c.is_empty())?, &ANCHORS)?;
-            Some(Laws { ratio: discrete_laplace_gap(&steps), steps: approximated(&steps), directions })
+            let directions = distributions(&parts(&steps, adjacency).ok().filter(|p| !p.is_empty())?, &ANCHORS)?;
+            Some(Laws { ratio: discrete_laplace_gap(&steps), steps: approximated(&steps, adjacency), directions })
         };
         let kind = if cheap { None } else { laws() }.map_or(Kind::Asked, Kind::Composed);
         Curve { event, adjacency, kind }
@@ -112,10 +113,10 @@ impl<'e> Curve<'e> {
             return 1.0;
         }
         match &self.kind {
-            Kind::Composed(laws) => laws.delta(epsilon).min(1.0),
-            Kind::Worst(curves) => curves.iter().map(|c| c.delta(epsilon)).fold(0.0, f64::max),
-            Kind::Best { one, growth, runs } => (runs * one.delta(epsilon - growth) * (1.0 + 1e-12)).min(1.0),
-            Kind::Asked => super::delta(self.event, self.adjacency, epsilon).map_or(1.0, |a| a.bound.upper.min(1.0)),
+            Kind::Composed(laws) => probability_at_most(laws.delta(epsilon)),
+            Kind::Worst(curves) => largest(curves.iter().map(|c| c.delta(epsilon))),
+            Kind::Best { one, growth, runs } => probability_at_most(runs * one.delta(epsilon - growth) * (1.0 + 1e-12)),
+            Kind::Asked => super::delta(self.event, self.adjacency, epsilon).map_or(1.0, |a| probability_at_most(a.bound.upper)),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! width, so a tenth of one step's standard deviation is enough however many steps there are. Cells grow in the tails, as the
 //! tilted mass there shrinks.
 
+use super::checked::{at_least, larger, largest, not_negative};
 use super::profile::Profile;
 
 /// Losses of the better mechanism are this much lower than the grid says, so that an atom on a grid point, or a rounding error
@@ -20,13 +21,14 @@ pub(super) struct Masses {
 
 impl Masses {
     fn new(entries: impl Iterator<Item = (i64, f64)>, infinite: f64) -> Masses {
-        let (index, mass) = entries.filter(|e| e.1 > 0.0).unzip();
+        // A mass that is not a number is kept: whoever adds the masses up sees it.
+        let (index, mass) = entries.filter(|e| !(e.1 <= 0.0)).unzip();
         Masses { index, mass, infinite }
     }
 
     /// (ln sum m e^(t l), its first and second derivative).
     pub(super) fn cumulant(&self, t: f64, width: f64) -> (f64, f64, f64) {
-        let top = self.index.iter().map(|&k| t * width * k as f64).fold(f64::NEG_INFINITY, f64::max);
+        let top = self.index.iter().map(|&k| t * width * k as f64).fold(f64::NEG_INFINITY, larger);
         let (mut sum, mut first, mut second) = (0.0, 0.0, 0.0);
         for (&k, &m) in self.index.iter().zip(&self.mass) {
             let l = width * k as f64;
@@ -36,7 +38,7 @@ impl Masses {
             second += weight * l * l;
         }
         let mean = first / sum;
-        (top + sum.ln(), mean, (second / sum - mean * mean).max(0.0))
+        (top + sum.ln(), mean, at_least(second / sum - mean * mean))
     }
 }
 
@@ -65,7 +67,7 @@ fn quantile(tail_at: impl Fn(f64) -> f64, tail: f64) -> f64 {
 pub(super) fn spread(profile: &dyn Profile) -> f64 {
     let infinite = profile.infinite();
     let at = |t: f64| quantile(|e| profile.above(e).0 - infinite, t) + quantile(|e| profile.below(-e).0, t);
-    [0.02, 1e-3, 1e-5, 1e-8].map(|t| at(t) * (50.0 * t).sqrt().min(1.0)).into_iter().fold(0.0, f64::max)
+    largest([(0.02, 1.0), (1e-3, 0.2236), (1e-5, 0.02236), (1e-8, 7.07e-4)].into_iter().map(|(t, weight)| at(t) * weight))
 }
 
 /// Where the mass of a mechanism matters for a question.
@@ -139,7 +141,10 @@ pub(super) fn grid(profile: &dyn Profile, width: f64, focus: &Focus, tail: f64) 
 /// (P, Q) mass of losses in (lower, upper], from whichever tails are small.
 fn between(above: (Tail, Tail), below: (Tail, Tail)) -> (f64, f64) {
     let pick = |a: (f64, f64), b: (f64, f64)| if a.0 < b.1 { a.0 - a.1 } else { b.1 - b.0 };
-    (pick((above.0.0, above.1.0), (below.0.0, below.1.0)).max(0.0), pick((above.0.1, above.1.1), (below.0.1, below.1.1)).max(0.0))
+    (
+        not_negative(pick((above.0.0, above.1.0), (below.0.0, below.1.0))),
+        not_negative(pick((above.0.1, above.1.1), (below.0.1, below.1.1))),
+    )
 }
 
 type Tail = (f64, f64);
@@ -254,8 +259,8 @@ fn tangents_from(profile: &dyn Profile, points: &[i64], width: f64, skip_empty: 
     let points = &kept;
     let a: Vec<f64> = points.iter().map(|&k| (width * k as f64 - NUDGE).exp()).collect();
     // Heights over and under the two neighbouring tangents at each grid point.
-    let over: Vec<f64> = cells.iter().zip(&a).map(|((p, q), a)| (p - a * q).max(0.0)).collect();
-    let under: Vec<f64> = cells.iter().zip(&a).map(|((p, q), a)| (a * q - p).max(0.0)).collect();
+    let over: Vec<f64> = cells.iter().zip(&a).map(|((p, q), a)| not_negative(p - a * q)).collect();
+    let under: Vec<f64> = cells.iter().zip(&a).map(|((p, q), a)| not_negative(a * q - p)).collect();
     let gap = |i: usize| if i == 0 { a[0] } else { a[i] - a[i - 1] };
     // Points of the convex minorant: (grid position, Q-mass there = change of slope), pooled where it is negative.
     let mut kept: Vec<(usize, f64)> = Vec::with_capacity(n);
@@ -303,5 +308,5 @@ fn tangents_from(profile: &dyn Profile, points: &[i64], width: f64, skip_empty: 
             }
         }
     }
-    Masses::new(stack.into_iter().map(|(i, q)| (points[i], a[i] * q)), (infinite - under[n - 1]).max(0.0))
+    Masses::new(stack.into_iter().map(|(i, q)| (points[i], a[i] * q)), at_least(infinite - under[n - 1]))
 }

@@ -1,36 +1,38 @@
 //! Gaussian differential privacy: full-batch Gaussian releases compose exactly, mu^2 = sum of mu_i^2.
 
 use super::adjacency::Adjacency;
+use super::checked::{largest, probability_at_least, probability_at_most, smaller};
 use super::event::{Event, Sampling, Step};
-use super::special::{mills, normal_density, normal_upper, smallest};
+use super::special::{mills, mills_drop, normal_density, normal_upper, smallest};
 use super::{Accountant, Bound, check_delta, check_epsilon};
 use crate::error::{Error, Result};
-
-/// Relative float error granted to the closed form before it is handed out as an upper bound.
-const SLACK: f64 = 1e-13;
 
 /// delta(epsilon) of a Gaussian shift of `mu` standard deviations, for every real epsilon.
 ///
 /// Negative arguments matter: a joint curve averages this over epsilon - Z, and its mass lies where that is below 0.
 pub(crate) fn gaussian_delta(epsilon: f64, mu: f64) -> Bound {
     if mu == 0.0 {
-        let value = (1.0 - epsilon.exp()).max(0.0);
-        return Bound { lower: value, upper: value };
+        let value = -epsilon.exp_m1();
+        return Bound { lower: probability_at_least(value), upper: probability_at_most(value) };
     }
-    let (near, far) = (epsilon / mu - 0.5 * mu, epsilon / mu + 0.5 * mu);
-    if near < 0.0 {
-        // Upper half: both terms are of order one and the difference is benign.
+    let near = epsilon / mu - 0.5 * mu;
+    let far = near + mu;
+    if near < -1.0 {
+        // Both terms are of order one and the difference is benign.
         let first = normal_upper(near);
         let second = if far > 25.0 { normal_density(near) * mills(far) } else { epsilon.exp() * normal_upper(far) };
         let value = first - second;
-        let error = SLACK * (first + second);
-        return Bound { lower: (value - error).max(0.0), upper: (value + error).min(1.0) };
+        let error = 1e-13 * (first + second);
+        return Bound { lower: probability_at_least(value - error), upper: probability_at_most(value + error) };
     }
-    // density(near) = e^epsilon density(far), so the difference is one density times a difference of Mills ratios.
-    let (a, b) = (mills(near), mills(far));
-    let scale = normal_density(near);
-    let error = SLACK * scale * a;
-    Bound { lower: (scale * (a - b) - error).max(0.0), upper: (scale * (a - b) + error).min(1.0) }
+    // density(near) = e^epsilon density(far), so the difference is one density times a difference of Mills ratios. Its rounding grows
+    // with the arguments: a unit in the last place of near moves the density by near^2 of them.
+    let value = normal_density(near) * mills_drop(near, mu);
+    let units = 64.0 + 16.0 * near * near + 16.0 * (1.0 + near.abs()) * (far.abs() + mu);
+    let error = f64::EPSILON * units * value + f64::MIN_POSITIVE;
+    // Below the smallest normal doubles nothing is known from below.
+    let lower = if value > 1e-290 { value - error } else { 0.0 };
+    Bound { lower: probability_at_least(lower), upper: probability_at_most(value + error) }
 }
 
 /// Smallest epsilon >= 0 with delta(epsilon) <= delta.
@@ -94,7 +96,7 @@ pub(crate) fn discrete_gaussian_gap(steps: &[Step<'_>]) -> f64 {
             Event::DiscreteGaussian { sigma, dimension, .. } => (*sigma, *dimension),
             Event::ObjectivePerturbation(o) if o.grid_sigma > 0 => (o.grid_sigma, o.dimension),
             Event::Either(events) => {
-                apart += step.count as f64 * events.iter().map(inside).fold(0.0, f64::max);
+                apart += step.count as f64 * largest(events.iter().map(inside));
                 continue;
             }
             // The number of runs is independent of what they do: one run's distance for each of them, on average.
@@ -107,6 +109,23 @@ pub(crate) fn discrete_gaussian_gap(steps: &[Step<'_>]) -> f64 {
         total += step.count as f64 * dimension as f64 / (1152.0 * (sigma as f64).powi(4));
     }
     (total.sqrt() + apart) * (1.0 + 1e-12)
+}
+
+/// How far rounding of continuous noise to the grid can lower a curve: a lower bound on the continuous curve, less this and the distance
+/// above, is one on the discrete curve.
+///
+/// Given everything else, one step's best test is a threshold T with p(T) = e^epsilon q(T); the grid moves it by at most 1/2, where p is at
+/// most 0.4 / sigma and the loss rises by at most r / sigma^2 a grid step, so that the test loses at most 0.05 (r / sigma^3) e^(r / 2 sigma^2).
+/// Steps are rounded one after the other.
+pub(crate) fn rounding_loss(steps: &[Step<'_>]) -> f64 {
+    let mut total = 0.0;
+    for step in steps {
+        if let Event::DiscreteGaussian { sigma, replace_reach, .. } = step.leaf {
+            let (sigma, reach) = (*sigma as f64, *replace_reach as f64);
+            total += step.count as f64 * 0.05 * reach / sigma.powi(3) * (0.5 * reach / (sigma * sigma)).exp();
+        }
+    }
+    total * (1.0 + 1e-12)
 }
 
 /// The other way to charge the discrete law, for large epsilons, where e^epsilon times a distance is too much.
@@ -138,24 +157,34 @@ pub(crate) fn discrete_gaussian_ratio(steps: &[Step<'_>]) -> Option<f64> {
 /// Probability of the tail in `discrete_gaussian_ratio`.
 const TAIL: f64 = 1e-80;
 
+/// (1 + e^epsilon) times a distance: what the distance between two distributions costs in delta.
+pub(crate) fn gap_cost(epsilon: f64, gap: f64) -> f64 {
+    if gap == 0.0 { 0.0 } else { (1.0 + epsilon.exp()) * gap }
+}
+
 /// Smaller of two valid upper bounds on delta: by transcript distance, by density ratio.
 pub(crate) fn discrete_delta(epsilon: f64, steps: &[Step<'_>], continuous: impl Fn(f64) -> f64) -> f64 {
-    let gap = (1.0 + epsilon.exp()) * discrete_gaussian_gap(steps);
+    let gap = gap_cost(epsilon, discrete_gaussian_gap(steps));
     let exact = continuous(epsilon);
     let by_distance = exact + gap;
     if gap <= 1e-6 * exact {
-        return by_distance.min(1.0);
+        return probability_at_most(by_distance);
     }
-    let by_ratio = discrete_gaussian_ratio(steps)
-        .map_or(1.0, |eta| eta.exp() * continuous(epsilon - 2.0 * eta) + (1.0 + epsilon.exp()) * TAIL);
-    by_distance.min(by_ratio).min(1.0)
+    let by_ratio =
+        discrete_gaussian_ratio(steps).map_or(1.0, |eta| eta.exp() * continuous(epsilon - 2.0 * eta) + gap_cost(epsilon, TAIL));
+    probability_at_most(smaller(by_distance, by_ratio))
 }
 
 /// Smaller of two valid upper bounds on epsilon, and the lower bound of the first.
 pub(crate) fn discrete_epsilon(delta: f64, steps: &[Step<'_>], epsilon_at: impl Fn(f64) -> Result<Bound>) -> Result<Bound> {
     let gap = discrete_gaussian_gap(steps);
-    let bound = with_gap(delta, gap, &epsilon_at)?;
-    if (1.0 + bound.upper.exp()) * gap <= 1e-6 * delta {
+    let mut bound = with_gap(delta, gap, &epsilon_at)?;
+    let rounding = rounding_loss(steps);
+    if rounding > 0.0 && bound.lower > 0.0 {
+        let wider = delta + gap_cost(bound.lower, gap) + rounding;
+        bound.lower = if wider < 1.0 { epsilon_at(wider)?.lower } else { 0.0 };
+    }
+    if gap_cost(bound.upper, gap) <= 1e-6 * delta {
         // The first way costs nothing that one could see.
         return Ok(bound);
     }
@@ -163,7 +192,7 @@ pub(crate) fn discrete_epsilon(delta: f64, steps: &[Step<'_>], epsilon_at: impl 
         let rest = delta * (1.0 - 1e-12) * (-eta).exp();
         let upper = epsilon_at(rest)?.upper * (1.0 + 1e-15) + 2.0 * eta;
         // The tail must fit in what was left of delta.
-        if (1.0 + upper.exp()) * TAIL <= 1e-12 * delta && upper < bound.upper {
+        if gap_cost(upper, TAIL) <= 1e-12 * delta && upper < bound.upper {
             return Ok(Bound { lower: bound.lower, upper });
         }
     }
@@ -178,11 +207,11 @@ pub(crate) fn with_gap(delta: f64, gap: f64, epsilon_at: impl Fn(f64) -> Result<
     }
     let lower = {
         // The same distance the other way: the true curve is at least delta_continuous - (1 + e^epsilon) gap.
-        let wider = delta + (1.0 + answer.lower.exp()) * gap;
+        let wider = delta + gap_cost(answer.lower, gap);
         if wider < 1.0 { epsilon_at(wider)?.lower } else { 0.0 }
     };
     for _ in 0..200 {
-        let rest = delta - (1.0 + answer.upper.exp()) * gap;
+        let rest = delta - gap_cost(answer.upper, gap);
         if !(rest > 0.0) {
             return Ok(Bound { lower, upper: f64::INFINITY });
         }
@@ -233,9 +262,9 @@ impl Accountant for GaussianAccountant {
         check_epsilon(epsilon)?;
         let steps = event.steps(adjacency)?;
         let mu = self.total(&steps, adjacency)?;
-        let gap = (1.0 + epsilon.exp()) * discrete_gaussian_gap(&steps);
+        let gap = gap_cost(epsilon, discrete_gaussian_gap(&steps)) + rounding_loss(&steps);
         let upper = discrete_delta(epsilon, &steps, |e| gaussian_delta(e, mu).upper);
-        Ok(Bound { lower: (gaussian_delta(epsilon, mu).lower - gap).max(0.0), upper })
+        Ok(Bound { lower: probability_at_least(gaussian_delta(epsilon, mu).lower - gap), upper })
     }
 }
 

@@ -5,8 +5,11 @@
 
 mod adjacency;
 mod calibrate;
+mod checked;
+mod chi;
 mod compose;
 mod curve;
+mod direction;
 mod discretise;
 mod event;
 mod gdp;
@@ -14,10 +17,12 @@ mod objective;
 mod pld;
 mod profile;
 mod pure;
+mod range;
 mod rdp;
 mod selection;
 mod sparse_vector;
 mod special;
+mod table;
 mod zcdp;
 
 #[cfg(test)]
@@ -56,6 +61,14 @@ pub trait Accountant: Sync {
     fn epsilon(&self, event: &Event, adjacency: Adjacency, delta: f64) -> Result<Bound>;
     /// Smallest delta at a given epsilon.
     fn delta(&self, event: &Event, adjacency: Adjacency, epsilon: f64) -> Result<Bound>;
+    /// The upper bound on epsilon alone, where that is faster.
+    fn epsilon_at_most(&self, event: &Event, adjacency: Adjacency, delta: f64) -> Result<f64> {
+        Ok(self.epsilon(event, adjacency, delta)?.upper)
+    }
+    /// The upper bound on delta alone, where that is faster.
+    fn delta_at_most(&self, event: &Event, adjacency: Adjacency, epsilon: f64) -> Result<f64> {
+        Ok(self.delta(event, adjacency, epsilon)?.upper)
+    }
 }
 
 /// All accountants, cheapest exact ones first.
@@ -106,14 +119,16 @@ fn exact(accountant: &str) -> bool {
     matches!(accountant, "gaussian" | "pld")
 }
 
+/// Asks one accountant after the other and keeps the least upper and the largest lower bound. An answer that is not a number is none.
 fn tightest(ask: impl Fn(&dyn Accountant) -> Result<Bound>) -> Result<Answer> {
     let mut best: Option<Answer> = None;
     let mut problem = None;
     let mut lower: f64 = 0.0;
     for accountant in ALL {
         match ask(accountant) {
-            Ok(bound) => {
-                lower = lower.max(bound.lower);
+            Ok(Bound { lower: below, upper: above }) => {
+                let bound = Bound { lower: checked::at_least(below), upper: checked::at_most(above) };
+                lower = if bound.lower > lower { bound.lower } else { lower };
                 if best.is_none_or(|b| bound.upper < b.bound.upper) {
                     best = Some(Answer { bound, accountant: accountant.name() });
                 }
@@ -131,13 +146,92 @@ fn tightest(ask: impl Fn(&dyn Accountant) -> Result<Bound>) -> Result<Answer> {
     }
     match (best, problem) {
         (Some(mut answer), _) if answer.bound.upper.is_finite() => {
-            answer.bound.lower = lower.min(answer.bound.upper);
+            answer.bound.lower = if lower < answer.bound.upper { lower } else { answer.bound.upper };
             Ok(answer)
         }
         (Some(_), _) => Err(Error::unsupported("a finite epsilon at this delta", "give a larger delta, or more noise")),
         (None, Some(error)) => Err(error),
         (None, None) => Err(Error::unsupported("this event", "describe it with other events")),
     }
+}
+
+/// Whether an upper bound is as good as another accountant could make it: closed forms, and loss distributions of pairs that are attained.
+fn upper_is_tight(accountant: &str, event: &Event) -> bool {
+    fn attained(event: &Event) -> bool {
+        match event {
+            Event::Exponential { .. } | Event::ZeroConcentrated { .. } | Event::Budget { .. } | Event::FixedSize { .. } => false,
+            Event::Poisson { event, .. }
+            | Event::Repeat { event, .. }
+            | Event::AtMost { event, .. }
+            | Event::Shuffled { event, .. } => attained(event),
+            Event::Compose(events) => events.iter().all(attained),
+            Event::DiscreteGaussian { sigma, .. } => *sigma > 1 << 20,
+            _ => true,
+        }
+    }
+    matches!(accountant, "gaussian" | "objective") || (accountant == "pld" && attained(event))
+}
+
+/// The least of the upper bounds alone: what a search for noise needs, several times faster.
+fn least(event: &Event, ask: impl Fn(&dyn Accountant) -> Result<f64>) -> Result<Answer> {
+    let mut best: Option<Answer> = None;
+    let mut problem = None;
+    for accountant in ALL {
+        match ask(accountant).map(checked::at_most) {
+            Ok(upper) => {
+                if best.is_none_or(|b| upper < b.bound.upper) {
+                    best = Some(Answer { bound: Bound { lower: 0.0, upper }, accountant: accountant.name() });
+                }
+                if upper.is_finite() && upper_is_tight(accountant.name(), event) {
+                    break;
+                }
+            }
+            Err(error @ Error::Domain { .. }) if accountant.name() != "pure" => return Err(error),
+            Err(error) => problem = Some(error),
+        }
+    }
+    match (best, problem) {
+        (Some(answer), _) if answer.bound.upper.is_finite() => Ok(answer),
+        (Some(_), _) => Err(Error::unsupported("a finite epsilon at this delta", "give a larger delta, or more noise")),
+        (None, problem) => Err(problem.unwrap_or_else(|| Error::unsupported("this event", "describe it with other events"))),
+    }
+}
+
+/// The same computation on one coordinate of each vector: a record that moves only that one is a neighbour too, so that a lower bound on this
+/// is one on the whole. Only for noise on so coarse a grid that it matters.
+fn on_one_coordinate(event: &Event) -> Option<Event> {
+    let inside = |event: &Event| on_one_coordinate(event).map(Box::new);
+    Some(match event {
+        Event::DiscreteGaussian { sigma, reach, replace_reach, dimension } if *dimension > 1 && *sigma < 1 << 12 => {
+            Event::DiscreteGaussian { sigma: *sigma, reach: *reach, replace_reach: *replace_reach, dimension: 1 }
+        }
+        Event::Poisson { rate, event } => Event::Poisson { rate: *rate, event: inside(event)? },
+        Event::FixedSize { batch, rows, event } => Event::FixedSize { batch: *batch, rows: *rows, event: inside(event)? },
+        Event::Shuffled { batches, epochs, event } => {
+            Event::Shuffled { batches: *batches, epochs: *epochs, event: inside(event)? }
+        }
+        Event::Repeat { times, event } => Event::Repeat { times: *times, event: inside(event)? },
+        Event::AtMost { times, event } => Event::AtMost { times: *times, event: inside(event)? },
+        Event::Compose(events) => {
+            let changed: Vec<Option<Event>> = events.iter().map(on_one_coordinate).collect();
+            if changed.iter().all(Option::is_none) {
+                return None;
+            }
+            Event::Compose(changed.into_iter().zip(events).map(|(new, old)| new.unwrap_or_else(|| old.clone())).collect())
+        }
+        _ => return None,
+    })
+}
+
+/// Raises the lower bound to that of the same computation on one coordinate.
+fn with_one_coordinate(mut answer: Answer, event: &Event, ask: impl Fn(&Event) -> Result<Answer>) -> Answer {
+    if let Some(one) = on_one_coordinate(event)
+        && let Ok(one) = ask(&one)
+        && one.bound.lower > answer.bound.lower
+    {
+        answer.bound.lower = if one.bound.lower < answer.bound.upper { one.bound.lower } else { answer.bound.upper };
+    }
+    answer
 }
 
 /// Selections whose own accountant is the tightest wherever it matters; Renyi accounting is a little tighter at very large epsilons.
@@ -174,7 +268,18 @@ pub fn epsilon(event: &Event, adjacency: Adjacency, delta: f64) -> Result<Answer
             accountant: SelectionAccountant.name(),
         });
     }
-    tightest(|a| a.epsilon(event, adjacency, delta))
+    let answer = tightest(|a| a.epsilon(event, adjacency, delta))?;
+    Ok(with_one_coordinate(answer, event, |e| tightest(|a| a.epsilon(e, adjacency, delta))))
+}
+
+/// The upper bound on epsilon alone, without the work for a lower one.
+pub fn epsilon_at_most(event: &Event, adjacency: Adjacency, delta: f64) -> Result<Answer> {
+    if delta == 0.0 || matches!(event, Event::Either(_) | Event::Select { .. }) {
+        return epsilon(event, adjacency, delta);
+    }
+    check_delta(delta, true)?;
+    event.validate()?;
+    least(event, |a| a.epsilon_at_most(event, adjacency, delta))
 }
 
 /// Smallest delta at a given epsilon that any accountant proves.
@@ -190,5 +295,16 @@ pub fn delta(event: &Event, adjacency: Adjacency, epsilon: f64) -> Result<Answer
             accountant: SelectionAccountant.name(),
         });
     }
-    tightest(|a| a.delta(event, adjacency, epsilon))
+    let answer = tightest(|a| a.delta(event, adjacency, epsilon))?;
+    Ok(with_one_coordinate(answer, event, |e| tightest(|a| a.delta(e, adjacency, epsilon))))
+}
+
+/// The upper bound on delta alone, without the work for a lower one.
+pub fn delta_at_most(event: &Event, adjacency: Adjacency, epsilon: f64) -> Result<Answer> {
+    if matches!(event, Event::Either(_) | Event::Select { .. }) {
+        return delta(event, adjacency, epsilon);
+    }
+    check_epsilon(epsilon)?;
+    event.validate()?;
+    least(event, |a| a.delta_at_most(event, adjacency, epsilon))
 }

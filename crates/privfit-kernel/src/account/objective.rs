@@ -13,143 +13,84 @@
 //! Gaussian that does not depend on |G|. So the whole is one objective perturbation with m in the place of mu.
 
 use super::adjacency::Adjacency;
+use super::checked::{at_most, probability_at_most};
+use super::chi::Chi;
 use super::event::{Event, Objective, Sampling, Step};
 use super::gdp::{discrete_delta, discrete_epsilon, mu_of};
 use super::profile::{Pair, Profile};
-use super::special::{mills, normal_density, normal_upper, smallest};
+use super::special::smallest;
 use super::{Accountant, Bound, check_delta, check_epsilon};
 use crate::error::{Error, Result};
-use std::sync::OnceLock;
-
-/// Relative slack for quadrature and float error; the rules below are accurate to about 1e-13.
-const SLACK: f64 = 1e-10;
 
 /// The loss bound Z of one objective perturbation, without output noise.
-pub(crate) struct Tilted {
+pub(crate) struct PerturbedObjective {
     constant: f64,
-    mu: f64,
-    degrees: u32,
+    chi: Chi,
 }
 
-impl Tilted {
-    pub(crate) fn new(o: &Objective, adjacency: Adjacency) -> Tilted {
-        let (mu, degrees) = if adjacency.replaces() {
-            (o.replace_factor / o.noise_multiplier, 2 * o.degrees)
-        } else {
-            (1.0 / o.noise_multiplier, o.degrees)
-        };
-        Tilted { constant: o.log_determinant + 0.5 * mu * mu, mu, degrees }
+impl PerturbedObjective {
+    #[cfg(test)]
+    pub(crate) fn new(o: &Objective, adjacency: Adjacency) -> PerturbedObjective {
+        let (constant, mu, degrees) = loss_bound(o, adjacency);
+        PerturbedObjective { constant, chi: Chi::new(degrees, mu) }
     }
 
-    /// (P(W > w), E[e^(-mu W); W > w]).
-    fn chi(&self, w: f64) -> Pair {
-        let mu = self.mu;
-        match self.degrees {
-            1 => (2.0 * normal_upper(w), 2.0 * (0.5 * mu * mu).exp() * normal_upper(w + mu)),
-            2 => {
-                let v = w + mu;
-                let density = (-0.5 * w * w).exp();
-                // e^(mu^2/2) (e^(-v^2/2) - mu sqrt(2 pi) P(N > v)) = e^(-w^2/2 - mu w) (1 - mu mills(v)).
-                (density, density * (-mu * w).exp() * (1.0 - mu * mills(v)))
-            }
-            k => {
-                let end = w.max(f64::from(k).sqrt()) + 12.0;
-                let p = integrate(w, end, 24, |x| chi_density(k, x));
-                let q = integrate(w, end, 24, |x| chi_density(k, x) * (-mu * x).exp());
-                (p, q)
-            }
-        }
+    /// With tables for many questions.
+    pub(crate) fn prepared(o: &Objective, adjacency: Adjacency) -> PerturbedObjective {
+        let (constant, mu, degrees) = loss_bound(o, adjacency);
+        PerturbedObjective { constant, chi: Chi::tabulated(degrees, mu) }
     }
 
-    /// delta of Z alone.
-    fn delta(&self, epsilon: f64) -> f64 {
-        Profile::delta(self, epsilon) * (1.0 + SLACK)
+    /// delta of Z alone: the mean of (1 - e^(epsilon - Z))+.
+    fn delta_alone(&self, epsilon: f64) -> f64 {
+        probability_at_most(self.chi.hockey_stick(epsilon - self.constant))
     }
 
     /// delta of Z followed by Gaussian noise with multiplier `output`, by quadrature: what the closed form is compared with.
     #[cfg(test)]
     fn joint(&self, epsilon: f64, output: f64) -> f64 {
         let s = 1.0 / output;
-        // Short panels: the law of W must be resolved whatever the noise is.
-        let end = ((epsilon - self.constant) / self.mu).max(f64::from(self.degrees).sqrt()) + 45.0 * s / self.mu + 14.0;
-        let end = end.min(f64::from(self.degrees).sqrt() + 40.0);
-        let f =
-            |x: f64| chi_density(self.degrees, x) * super::gdp::gaussian_delta(epsilon - self.constant - self.mu * x, s).upper;
-        integrate(0.0, end, 20_000, f)
+        let (mu, root) = (self.chi.mu(), f64::from(self.chi.degrees()).sqrt());
+        // Short panels: the distribution of W must be resolved whatever the noise is.
+        let end = (((epsilon - self.constant) / mu).max(root) + 45.0 * s / mu + 14.0).min(root + 40.0);
+        let f = |x: f64| self.chi.density(x) * super::gdp::gaussian_delta(epsilon - self.constant - mu * x, s).upper;
+        let panels = 20_000;
+        let edge = |i: i32| end * f64::from(i) / f64::from(panels);
+        (0..panels).map(|i| super::special::gauss_legendre(edge(i), edge(i + 1), f)).sum()
     }
 }
 
-impl Profile for Tilted {
+/// (constant, mu, degrees) of Z = constant + mu W.
+fn loss_bound(o: &Objective, adjacency: Adjacency) -> (f64, f64, u32) {
+    let (mu, degrees) = if adjacency.replaces() {
+        (o.replace_factor / o.noise_multiplier, 2 * o.degrees)
+    } else {
+        (1.0 / o.noise_multiplier, o.degrees)
+    };
+    (o.log_determinant + 0.5 * mu * mu, mu, degrees)
+}
+
+impl Profile for PerturbedObjective {
     fn above(&self, e: f64) -> Pair {
-        let w = ((e - self.constant) / self.mu).max(0.0);
-        let (p, q) = if e < self.constant { self.chi(0.0) } else { self.chi(w) };
-        (p.min(1.0), q * (-self.constant).exp())
+        let (p, q) = self.chi.above((e - self.constant) / self.chi.mu());
+        (probability_at_most(p), q * (-self.constant).exp())
     }
     fn below(&self, e: f64) -> Pair {
-        if e < self.constant {
-            return (0.0, 0.0);
-        }
-        let (all, above) = (self.chi(0.0), self.chi((e - self.constant) / self.mu));
-        ((1.0 - above.0).max(0.0), (all.1 - above.1).max(0.0) * (-self.constant).exp())
+        let (p, q) = self.chi.below((e - self.constant) / self.chi.mu());
+        (probability_at_most(p), q * (-self.constant).exp())
+    }
+    fn delta(&self, e: f64) -> f64 {
+        self.delta_alone(e)
     }
     // The bound Z holds in both directions, so there is nothing to reverse.
 }
 
-fn chi_density(degrees: u32, x: f64) -> f64 {
-    if degrees == 1 {
-        return 2.0 * normal_density(x);
-    }
-    let k = f64::from(degrees);
-    ((k - 1.0) * x.ln() - 0.5 * x * x - (0.5 * k - 1.0) * 2f64.ln() - libm::lgamma(0.5 * k)).exp()
-}
-
-/// Composite Gauss-Legendre rule with 16 points a panel.
-fn integrate(low: f64, high: f64, panels: u32, f: impl Fn(f64) -> f64) -> f64 {
-    static RULE: OnceLock<Vec<(f64, f64)>> = OnceLock::new();
-    let rule = RULE.get_or_init(|| {
-        let n = 16usize;
-        (0..n)
-            .map(|i| {
-                let mut x = (std::f64::consts::PI * (i as f64 + 0.75) / (n as f64 + 0.5)).cos();
-                let mut slope = 1.0;
-                for _ in 0..50 {
-                    let (mut previous, mut value) = (1.0, x);
-                    for k in 2..=n {
-                        let k = k as f64;
-                        (previous, value) = (value, ((2.0 * k - 1.0) * x * value - (k - 1.0) * previous) / k);
-                    }
-                    slope = n as f64 * (x * value - previous) / (x * x - 1.0);
-                    x -= value / slope;
-                }
-                (x, 2.0 / ((1.0 - x * x) * slope * slope))
-            })
-            .collect()
-    });
-    let width = (high - low) / f64::from(panels);
-    let mut total = 0.0;
-    for i in 0..panels {
-        let middle = low + (f64::from(i) + 0.5) * width;
-        for (x, weight) in rule {
-            total += weight * f(middle + 0.5 * width * x);
-        }
-    }
-    0.5 * width * total
-}
-
 /// Renyi divergence at one order: E e^((order-1) Z), plus the output noise.
 pub(crate) fn divergence(o: &Objective, adjacency: Adjacency, order: f64) -> f64 {
-    let z = Tilted::new(o, adjacency);
-    let t = (order - 1.0) * z.mu;
-    let log_moment = match z.degrees {
-        1 => 2f64.ln() + 0.5 * t * t + super::special::log_normal_upper(-t),
-        2 => (1.0 + t * (2.0 * std::f64::consts::PI).sqrt() * (0.5 * t * t).exp() * normal_upper(-t)).ln(),
-        k => {
-            let end = t + f64::from(k).sqrt() + 14.0;
-            0.5 * t * t + integrate(0.0, end, 48, |x| chi_density(k, x) * (t * x - 0.5 * t * t).exp()).ln()
-        }
-    };
+    let (constant, mu, degrees) = loss_bound(o, adjacency);
+    let log_moment = Chi::new(degrees, mu).log_moment(order - 1.0);
     let output = 1.0 / o.output_noise_multiplier;
-    z.constant + log_moment * (1.0 + SLACK) / (order - 1.0) + 0.5 * order * output * output
+    at_most(constant + log_moment / (order - 1.0) + 0.5 * order * output * output)
 }
 
 /// One objective perturbation, by its own curve.
@@ -157,7 +98,7 @@ pub struct ObjectiveAccountant;
 
 impl ObjectiveAccountant {
     /// One objective perturbation, and Gaussian releases beside it.
-    fn only(&self, steps: &[Step<'_>], adjacency: Adjacency) -> Result<Tilted> {
+    fn only(&self, steps: &[Step<'_>], adjacency: Adjacency) -> Result<PerturbedObjective> {
         let mut found = None;
         let mut square = 0.0;
         for step in steps {
@@ -171,16 +112,13 @@ impl ObjectiveAccountant {
         let Some(o) = found else { return Err(not_alone()) };
         // Output noise of its own is one more Gaussian release.
         square += o.output_noise_multiplier.powi(-2);
-        let mut z = Tilted::new(o, adjacency);
-        if square > 0.01 * z.mu * z.mu {
+        let (constant, mu, degrees) = loss_bound(o, adjacency);
+        if !(square <= 0.01 * mu * mu) {
             // Loose there; the loss distribution composes the two exactly.
             return Err(not_alone());
         }
-        if square > 0.0 {
-            z.mu = (z.mu * z.mu + square).sqrt() * (1.0 + 1e-15);
-            z.constant += 0.5 * square * (1.0 + 1e-15);
-        }
-        Ok(z)
+        let both = if square > 0.0 { (mu * mu + square).sqrt() * (1.0 + 1e-15) } else { mu };
+        Ok(PerturbedObjective { constant: constant + 0.5 * square * (1.0 + 1e-15), chi: Chi::new(degrees, both) })
     }
 }
 
@@ -201,15 +139,15 @@ impl Accountant for ObjectiveAccountant {
         let steps = event.steps(adjacency)?;
         let z = self.only(&steps, adjacency)?;
         discrete_epsilon(delta, &steps, |delta| {
+            let holds = |e: f64| z.delta_alone(e) <= delta;
             let mut high = 1.0;
-            while z.delta(high) > delta {
+            while !holds(high) {
                 high *= 2.0;
-                if high > 1e6 {
+                if high > 1e300 {
                     return Ok(Bound { lower: 0.0, upper: f64::INFINITY });
                 }
             }
-            let zero = z.delta(0.0) <= delta;
-            let upper = if zero { 0.0 } else { smallest(0.0, high, |e| z.delta(e) <= delta) };
+            let upper = if holds(0.0) { 0.0 } else { smallest(0.0, high, holds) };
             Ok(Bound { lower: 0.0, upper })
         })
     }
@@ -218,12 +156,13 @@ impl Accountant for ObjectiveAccountant {
         check_epsilon(epsilon)?;
         let steps = event.steps(adjacency)?;
         let z = self.only(&steps, adjacency)?;
-        Ok(Bound { lower: 0.0, upper: discrete_delta(epsilon, &steps, |e| z.delta(e)) })
+        Ok(Bound { lower: 0.0, upper: discrete_delta(epsilon, &steps, |e| z.delta_alone(e)) })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::special::normal_upper;
     use super::*;
     use crate::account::gdp::gaussian_delta;
 
@@ -243,12 +182,14 @@ mod tests {
     #[test]
     fn joint_curve_uses_negative_arguments() {
         for (s, truth) in [(1e-3, 3.87e-9), (1e-2, 4.09e-9)] {
-            let z = Tilted::new(&event(0.17, 0.089, s), Adjacency::ZeroOut);
+            let z = PerturbedObjective::new(&event(0.17, 0.089, s), Adjacency::ZeroOut);
             let value = z.joint(1.0, 1.0 / s);
             assert!((value / truth - 1.0).abs() < 0.03, "s {s}: {value}");
-            let clamped = integrate(0.0, 14.0, 2000, |x| {
-                chi_density(1, x) * gaussian_delta((1.0 - z.constant - z.mu * x).max(0.0), s).upper
-            });
+            let inside = |x: f64| z.chi.density(x) * gaussian_delta((1.0 - z.constant - z.chi.mu() * x).max(0.0), s).upper;
+            let clamped: f64 = (0..2000)
+                .map(|i| 0.007 * f64::from(i))
+                .map(|x| super::super::special::gauss_legendre(x, x + 0.007, inside))
+                .sum();
             assert!(value > 5.0 * clamped, "clamping under-reports: {clamped} {value}");
         }
     }
@@ -263,7 +204,7 @@ mod tests {
                 let both = Event::Compose(vec![Event::ObjectivePerturbation(o), beside]);
                 for epsilon in [0.2, 1.0, 2.0, 4.0] {
                     let closed = ObjectiveAccountant.delta(&both, adjacency, epsilon).unwrap().upper;
-                    let exact = Tilted::new(&o, adjacency).joint(epsilon, 1.0 / s);
+                    let exact = PerturbedObjective::new(&o, adjacency).joint(epsilon, 1.0 / s);
                     assert!(closed >= exact * (1.0 - 1e-9), "{adjacency} {degrees} {s} {epsilon}: {closed} {exact}");
                     assert!(closed <= exact * 1.5 + 1e-12, "{adjacency} {degrees} {s} {epsilon}: {closed} {exact}");
                     // Output noise inside of the event is the same thing.
@@ -284,7 +225,7 @@ mod tests {
             let event = Event::ObjectivePerturbation(o);
             assert!(ObjectiveAccountant.delta(&event, Adjacency::ZeroOut, 3.0).is_err());
             for epsilon in [0.5, 3.0] {
-                let exact = Tilted::new(&o, Adjacency::ZeroOut).joint(epsilon, 1.0 / s);
+                let exact = PerturbedObjective::new(&o, Adjacency::ZeroOut).joint(epsilon, 1.0 / s);
                 let ours = crate::account::delta(&event, Adjacency::ZeroOut, epsilon).unwrap().bound.upper;
                 assert!(ours >= exact * (1.0 - 1e-9) && ours <= exact * 1.01, "{degrees} {mu} {s}: {ours} {exact}");
             }
@@ -300,7 +241,7 @@ mod tests {
             let a = epsilon - det - 0.5 * mu0 * mu0;
             let w = a.max(0.0) / mu0;
             let zero = 2.0 * (normal_upper(w) - (a + 0.5 * mu0 * mu0).exp() * normal_upper(w + mu0));
-            let ours = Tilted::new(&o, Adjacency::ZeroOut).delta(epsilon);
+            let ours = PerturbedObjective::new(&o, Adjacency::ZeroOut).delta_alone(epsilon);
             assert!((ours / zero - 1.0).abs() < 1e-6, "{ours} {zero}");
             let mu = 2.0 * mu0;
             let a = epsilon - det - 0.5 * mu * mu;
@@ -308,27 +249,52 @@ mod tests {
             let replace = (-0.5 * r * r).exp()
                 - (a + 0.5 * mu * mu).exp()
                     * ((-0.5 * (r + mu) * (r + mu)).exp() - mu * (2.0 * std::f64::consts::PI).sqrt() * normal_upper(r + mu));
-            let ours = Tilted::new(&o, Adjacency::ReplaceOne).delta(epsilon);
+            let ours = PerturbedObjective::new(&o, Adjacency::ReplaceOne).delta_alone(epsilon);
             assert!((ours / replace - 1.0).abs() < 1e-6, "{ours} {replace}");
         }
     }
 
     #[test]
-    fn many_degrees_by_quadrature_agree_with_closed_forms() {
-        // chi with 2 degrees through the general rule.
-        let mut z = Tilted::new(&event(0.4, 0.1, 0.0), Adjacency::ReplaceOne);
-        let closed = z.chi(1.3);
-        let general =
-            (integrate(1.3, 15.0, 24, |x| chi_density(2, x)), integrate(1.3, 15.0, 24, |x| chi_density(2, x) * (-0.8 * x).exp()));
-        assert!((closed.0 - general.0).abs() < 1e-13 && (closed.1 - general.1).abs() < 1e-13, "{closed:?} {general:?}");
-        // More degrees, more loss.
+    fn more_degrees_mean_more_loss() {
         let mut last = 0.0;
         for degrees in [1, 2, 3, 9, 18] {
-            z.degrees = degrees;
-            let delta = z.delta(1.5);
+            let delta = PerturbedObjective { constant: 0.42, chi: Chi::new(degrees, 0.8) }.delta_alone(1.5);
             assert!(delta > last, "{degrees}: {delta}");
             last = delta;
         }
+    }
+
+    /// Where exp(mu^2/2) does not fit in a double epsilon goes on growing: by the loss at mu, which is about mu^2/2 + mu w.
+    #[test]
+    fn little_noise_is_never_free() {
+        for adjacency in Adjacency::ALL {
+            for degrees in [1, 2, 3, 9] {
+                let mut last = 0.0;
+                for i in 0..80 {
+                    let mu = 0.5 * 1.15f64.powi(i);
+                    let o = Objective { degrees, ..event(mu, 0.1, 0.0) };
+                    let upper = ObjectiveAccountant.epsilon(&Event::ObjectivePerturbation(o), adjacency, 1e-5).unwrap().upper;
+                    assert!(upper > last && upper > 0.5 * mu * mu + 4.0 * mu, "{adjacency} {degrees} {mu}: {upper} {last}");
+                    let by_moments = super::super::RenyiAccountant.epsilon(&Event::ObjectivePerturbation(o), adjacency, 1e-5);
+                    assert!(by_moments.unwrap().upper >= upper * (1.0 - 1e-9), "{adjacency} {degrees} {mu}");
+                    last = upper;
+                }
+            }
+        }
+        // The case that read as perfect privacy.
+        let o = |noise_multiplier| Event::ObjectivePerturbation(Objective { noise_multiplier, ..event(1.0, 0.1, 0.0) });
+        let at = |nm| super::super::epsilon(&o(nm), Adjacency::ZeroOut, 1e-5).unwrap().bound.upper;
+        assert!((at(0.027) - 848.63).abs() < 0.01 && (at(0.0265) - 877.84).abs() < 0.01, "{} {}", at(0.027), at(0.0265));
+        for target in [670.0, 705.0] {
+            let found =
+                super::super::calibrate(super::super::Target { epsilon: target, delta: 1e-6 }, o, Adjacency::ZeroOut).unwrap();
+            assert!(found.upper > 0.02, "{found:?}");
+        }
+        // It does not spread into compositions and selections either.
+        let both = Event::Compose(vec![o(0.0265), Event::gaussian(2.0)]);
+        assert!(super::super::epsilon(&both, Adjacency::ZeroOut, 1e-5).unwrap().bound.upper > 877.8);
+        let best = Event::Select { stopping: super::super::Stopping::Uniform { most: 3 }, event: Box::new(o(0.0265)) };
+        assert!(super::super::epsilon(&best, Adjacency::ZeroOut, 1e-5).unwrap().bound.upper > 877.8);
     }
 
     #[test]
@@ -339,7 +305,9 @@ mod tests {
             [(0.1, 297.2 / 8.0, 55.5, 118.3), (1.0, 21.5 / 8.0, 6.18, 13.1), (10.0, 2.02 / 8.0, 0.71, 1.48)]
         {
             for (adjacency, sigma) in [(Adjacency::ZeroOut, zero), (Adjacency::ReplaceOne, replace)] {
-                let curve = |s: f64| Tilted::new(&event(1.0 / s, (1.0f64 + 0.25 / ridge).ln(), 0.0), adjacency).delta(epsilon);
+                let curve = |s: f64| {
+                    PerturbedObjective::new(&event(1.0 / s, (1.0f64 + 0.25 / ridge).ln(), 0.0), adjacency).delta_alone(epsilon)
+                };
                 assert!(curve(sigma * 1.01) < 1.0 / (m * m), "{epsilon} {adjacency}: {}", curve(sigma * 1.01));
                 assert!(curve(sigma * 0.99) > 1.0 / (m * m), "{epsilon} {adjacency}: {}", curve(sigma * 0.99));
             }

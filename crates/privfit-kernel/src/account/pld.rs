@@ -1,221 +1,205 @@
 //! Privacy loss distributions with certified bounds: any composition of sampled and plain mechanisms, both directions.
+//!
+//! Upper bounds compose a pair that dominates each step. Lower bounds compose a pair that some single mechanism attains at every epsilon at
+//! once: a pointwise supremum over mechanisms (bounded range, fixed-size samples, a bound on the loss) dominates, but nobody attains it.
 
 use super::adjacency::Adjacency;
-use super::compose::{Composed, Question, compose, saddle};
-use super::discretise::{Focus, Masses, NUDGE, chords, grid, spread, tangents};
+use super::checked::{at_least, larger, probability_at_least, probability_at_most};
+use super::compose::{Composed, Question};
+use super::direction::{Effort, Listed, direction, keep};
+use super::discretise::spread;
 use super::event::{Event, Sampling, Step};
-use super::gdp::{discrete_delta, discrete_epsilon, discrete_gaussian_gap, mu_of};
-use super::objective::Tilted;
+use super::gdp::{discrete_delta, discrete_epsilon, discrete_gaussian_gap, gap_cost, mu_of, rounding_loss};
+use super::objective::PerturbedObjective;
 use super::profile::{
-    Amplified, BoundedRange, DiscreteShift, LaplaceShift, Profile, ReplacedMixture, Response, Reversed, Shift, Symmetrised,
+    Amplified, BoundedRange, DiscreteShift, LaplaceShift, Profile, ReplacedMixture, Response, Responses, Reversed, Shift,
+    Symmetrised,
 };
+use super::range::{adaptive, reached_delta, reached_epsilon};
+use super::table::Table;
 use super::{Accountant, Bound, check_delta, check_epsilon};
 use crate::error::{Error, Result};
 
-/// Relative width aimed at between the two bounds on epsilon.
-const TARGET_GAP: f64 = 2e-4;
-/// The same where a transform would become long.
-const ENOUGH: f64 = 6e-4;
-/// Slots of a transform that takes less than a millisecond, and of one that takes tens of them.
-const COMFORTABLE: f64 = 24_000.0;
-const LONG: f64 = 100_000.0;
-/// Slots of all transforms together after which no finer grid is tried.
-const WORK: usize = 1 << 20;
-/// Relative width aimed at between the two bounds on delta.
-const TARGET_GAP_DELTA: f64 = 2e-3;
+/// What some mechanism attains of a dominating pair.
+enum Attained {
+    /// All of it, at every epsilon.
+    Same,
+    /// Each epsilon by a mechanism of its own; this pair, so often, by one mechanism for all of them.
+    Pointwise(Box<dyn Profile>, u64),
+    /// This pair, so often.
+    Other(Box<dyn Profile>, u64),
+    /// So many choices of this range, each made knowing all losses so far if they are alone, and by the middle of the range otherwise.
+    Choices(f64, u64),
+    /// Nothing that we know.
+    Nothing,
+}
 
 /// One mechanism and how often it happens.
 pub(super) struct Component {
     profile: Box<dyn Profile>,
     count: u64,
+    attained: Attained,
 }
 
-/// Certified bounds for one direction.
-fn direction(components: &[(&dyn Profile, u64)], question: Question, lower_too: bool) -> Bound {
-    direction_keeping(components, question, lower_too, &mut Vec::new())
+/// All steps: components, and plain Gaussians merged into one shift.
+pub(super) struct Parts {
+    components: Vec<Component>,
+    mu: f64,
 }
 
-/// The same; the pessimistic laws that were composed on the way are kept for other questions.
-fn direction_keeping(components: &[(&dyn Profile, u64)], question: Question, lower_too: bool, kept: &mut Vec<Composed>) -> Bound {
-    let steps: f64 = components.iter().map(|c| c.1 as f64).sum();
-    // Losses above the last grid point count as infinite: together far below the delta in question.
-    let tail = match question {
-        Question::Epsilon { delta } => 1e-6 * delta / steps,
-        Question::Delta { .. } => 1e-18 / steps,
-    };
-    let square: f64 = components.iter().map(|(p, c)| *c as f64 * spread(*p).powi(2)).sum();
-    let mut width = (square / steps).sqrt() / 24.0;
-    if !(width > 1e-15 && width < 1e6) {
-        return Bound { lower: 0.0, upper: f64::INFINITY };
-    }
-    let mut focus = vec![Focus::default(); components.len()];
-    let mut best = Bound { lower: 0.0, upper: f64::INFINITY };
-    let atom = components.iter().filter_map(|(p, c)| p.atom().map(|a| (*c, a))).max_by_key(|x| x.0).map(|x| x.1);
-    let (mut slots, mut coarser) = (0, false);
-    for round in 0..12 {
-        if let Some(atom) = atom {
-            width = atom / (atom / width).ceil();
-        }
-        let points: Vec<Vec<i64>> = components.iter().zip(&focus).map(|((p, _), f)| grid(*p, width, f, tail)).collect();
-        let worse: Vec<(Masses, u64)> = components.iter().zip(&points).map(|((p, c), g)| (chords(*p, g, width), *c)).collect();
-        // Losses whose exponentials do not fit in a double: another accountant must answer.
-        let usable = |m: &Masses| {
-            let total: f64 = m.mass.iter().sum::<f64>() + m.infinite;
-            m.index.last().is_some_and(|k| width * (*k as f64) < 600.0) && (total - 1.0).abs() < 1e-6
-        };
-        if !worse.iter().all(|(m, _)| usable(m)) {
-            break;
-        }
-        let widest = worse.iter().flat_map(|(m, _)| [m.index[0], m.index[m.index.len() - 1]]).map(i64::unsigned_abs).max();
-        let largest = (600.0 / (width * widest.unwrap_or(1).max(1) as f64)).max(1e-3);
-        let tilt = saddle(&worse, width, question, largest);
-        let theta = tilt.theta;
-        focus = worse.iter().map(|(m, _)| Focus { theta, log_moment: m.cumulant(theta, width).0 }).collect();
-        // Second-order error of the grid: the variance grows by width^2/6 a step above and shrinks by half of it below.
-        let error = 0.125 * tilt.slope * steps * width * width;
-        let aim = match question {
-            Question::Epsilon { .. } => TARGET_GAP * tilt.epsilon.max(1e-7),
-            Question::Delta { .. } => TARGET_GAP_DELTA / tilt.slope,
-        };
-        // For a comparison a coarse bound is enough.
-        let aim = if lower_too { aim } else { 30.0 * aim };
-        if round == 0 || (error > 16.0 * aim && round < 6 && !coarser) {
-            let tight = width * (aim / error).sqrt();
-            // Short transforms cost nothing, so they may as well be finer; long ones stop at a gap that is good enough.
-            let comfortable = if lower_too { tilt.length / COMFORTABLE } else { f64::INFINITY };
-            let enough = (width * (ENOUGH / TARGET_GAP * aim / error).sqrt()).min(tilt.length / LONG);
-            width = tight.min(comfortable).max(enough).max(width * 1e-3);
-            continue;
-        }
-        let Some(above) = compose(&worse, &tilt, width) else {
-            // Too long a transform: a coarser grid still gives a bound.
-            if best.upper.is_finite() || round > 9 {
-                break;
-            }
-            (width, coarser) = (3.0 * width, true);
-            continue;
-        };
-        let upper = above.answer(question, true);
-        let lower = if lower_too {
-            let better: Vec<(Masses, u64)> =
-                components.iter().zip(&points).map(|((p, c), g)| (tangents(*p, g, width, theta), *c)).collect();
-            // Its losses are lower than the grid says by the nudge of every step.
-            let empty = better.iter().any(|(m, _)| m.index.is_empty());
-            match question {
-                _ if empty => 0.0,
-                Question::Epsilon { .. } => {
-                    compose(&better, &tilt, width).map_or(0.0, |c| (c.answer(question, false) - steps * NUDGE).max(0.0))
-                }
-                Question::Delta { epsilon } => {
-                    let question = Question::Delta { epsilon: epsilon + steps * NUDGE };
-                    compose(&better, &tilt, width).map_or(0.0, |c| c.answer(question, false))
-                }
-            }
-        } else {
-            0.0
-        };
-        best = Bound { lower: best.lower.max(lower), upper: best.upper.min(upper) };
-        let length = above.mass.len();
-        kept.push(above);
-        if !lower_too {
-            break;
-        }
-        let gap = (best.upper - best.lower) / best.upper;
-        let wanted = match question {
-            Question::Epsilon { .. } if length as f64 > 0.7 * LONG => ENOUGH,
-            Question::Epsilon { .. } => TARGET_GAP,
-            Question::Delta { .. } => TARGET_GAP_DELTA,
-        };
-        slots += 2 * length + 20 * points.iter().map(Vec::len).sum::<usize>();
-        if !(gap > 2.0 * wanted) || slots > WORK {
-            break;
-        }
-        width *= (1.5 * wanted / gap).sqrt().clamp(0.1, 0.8);
-    }
-    best
-}
-
-/// A profile for each step, with plain Gaussians merged into one.
-pub(super) fn components(steps: &[Step<'_>], adjacency: Adjacency) -> Result<Vec<Component>> {
-    let mut out = Vec::new();
-    let mut square = 0.0;
+/// A profile for each step.
+pub(super) fn parts(steps: &[Step<'_>], adjacency: Adjacency) -> Result<Parts> {
+    let mut components = Vec::new();
+    let (mut square, mut rho) = (0.0, 0.0);
+    let mut choices: Vec<(f64, u64)> = Vec::new();
     for step in steps {
-        if let Event::ObjectivePerturbation(o) = step.leaf {
-            let s = 1.0 / o.output_noise_multiplier;
-            square += s * s * step.count as f64;
-        }
-        match profile(step, adjacency)? {
-            Some(profile) => out.push(Component { profile, count: step.count }),
-            None => square += mu_of(step.leaf, adjacency).map_or(f64::INFINITY, |mu| mu * mu * step.count as f64),
-        }
-    }
-    if square > 0.0 {
-        out.push(Component { profile: Box::new(Shift { mu: square.sqrt() * (1.0 + 1e-15) }), count: 1 });
-    }
-    Ok(out)
-}
-
-/// The dominating pair of one step; none for a plain Gaussian.
-fn profile(step: &Step<'_>, adjacency: Adjacency) -> Result<Option<Box<dyn Profile>>> {
-    let replaces = adjacency.replaces();
-    fn sampled<B: Profile + 'static>(sampling: Sampling, replaces: bool, absent: B, replaced: B) -> Box<dyn Profile> {
-        match sampling {
-            Sampling::All => Box::new(if replaces { replaced } else { absent }),
-            Sampling::Poisson { rate } if !replaces => Box::new(Amplified { base: absent, rate }),
-            // With a fixed size another record takes the place of the one that is absent, so the replace-one pair counts
-            // under every adjacency; for Poisson samples under replace-one, joint convexity gives the same curve.
-            Sampling::Poisson { rate } | Sampling::FixedSize { rate } => {
-                Box::new(Symmetrised(Amplified { base: replaced, rate }))
+        let replaces = adjacency.replaces();
+        match (step.leaf, step.sampling) {
+            (Event::ObjectivePerturbation(o), Sampling::All) => {
+                let s = 1.0 / o.output_noise_multiplier;
+                square += s * s * step.count as f64;
+                let profile = Box::new(PerturbedObjective::prepared(o, adjacency));
+                components.push(Component { profile, count: step.count, attained: Attained::Nothing });
+            }
+            (Event::Exponential { epsilon, replace_factor }, Sampling::All) => {
+                let range = if replaces { epsilon * replace_factor } else { *epsilon };
+                match choices.iter_mut().find(|c| c.0 == range) {
+                    Some(same) => same.1 = same.1.saturating_add(step.count),
+                    None => choices.push((range, step.count)),
+                }
+            }
+            (Event::ZeroConcentrated { .. } | Event::Budget { .. }, Sampling::All) => {
+                rho += super::zcdp::rho_of(step, adjacency).unwrap_or(f64::INFINITY);
+            }
+            _ if plain_gaussian(step, adjacency) => {
+                square += mu_of(step.leaf, adjacency).map_or(f64::INFINITY, |mu| mu * mu * step.count as f64);
+            }
+            (Event::Pure { .. } | Event::Approx { .. }, Sampling::All)
+                if let Some(all) = Responses::new(&response(step.leaf, adjacency), step.count) =>
+            {
+                components.push(Component { profile: Box::new(all), count: 1, attained: Attained::Same });
+            }
+            _ => {
+                let (profile, attained) = pair(step, adjacency)?;
+                components.push(Component { profile, count: step.count, attained });
             }
         }
     }
-    let shift = |adjacency| Shift { mu: mu_of(step.leaf, adjacency).unwrap_or(f64::INFINITY) };
-    let pure = |adjacency| super::pure::epsilon_of(step.leaf, adjacency).unwrap_or(f64::INFINITY);
-    Ok(Some(match (step.leaf, step.sampling) {
-        (Event::DiscreteGaussian { sigma, reach, replace_reach, dimension: 1 }, sampling)
-            if *sigma <= DiscreteShift::LARGEST && replace_reach / sigma < 64 =>
-        {
-            sampled(sampling, replaces, DiscreteShift::new(*sigma, *reach), DiscreteShift::new(*sigma, *replace_reach))
+    for (range, count) in choices {
+        let once = || Box::new(BoundedRange { range });
+        components.push(match (count, if count > 1 { adaptive(range, count) } else { None }) {
+            (1, _) => Component { profile: once(), count: 1, attained: Attained::Pointwise(middle_choice(range), 1) },
+            (_, Some(table)) => Component { profile: Box::new(table), count: 1, attained: Attained::Choices(range, count) },
+            (_, None) => Component { profile: once(), count, attained: Attained::Choices(range, count) },
+        });
+    }
+    if rho > 0.0 {
+        let unusable =
+            || Error::unsupported("so much zero-concentrated privacy in a loss distribution", "use the rdp accountant");
+        let table = Table::concentrated(rho * (1.0 + 1e-14)).ok_or_else(unusable)?;
+        components.push(Component { profile: Box::new(table), count: 1, attained: Attained::Nothing });
+    }
+    Ok(Parts { components, mu: square.sqrt() * (1.0 + 1e-15) })
+}
+
+/// The pair of a choice whose losses are +-range/2.
+fn middle_choice(range: f64) -> Box<dyn Profile> {
+    Box::new(Response { epsilon: 0.5 * range, delta: 0.0 })
+}
+
+/// Steps of exact discrete Gaussian noise that are accounted by its own probabilities: one coordinate, or shifts so short that they
+/// cannot be divided among several, integers as they are.
+fn own_probabilities(leaf: &Event, adjacency: Adjacency) -> bool {
+    let Event::DiscreteGaussian { sigma, reach, replace_reach, dimension } = leaf else { return false };
+    let moved = if adjacency.replaces() { *replace_reach } else { *reach };
+    *sigma <= DiscreteShift::LARGEST && replace_reach / sigma < 64 && (*dimension == 1 || moved == 1)
+}
+
+fn plain_gaussian(step: &Step<'_>, adjacency: Adjacency) -> bool {
+    matches!(step.leaf, Event::Gaussian { .. } | Event::GaussianDp { .. } | Event::DiscreteGaussian { .. })
+        && step.sampling == Sampling::All
+        && !own_probabilities(step.leaf, adjacency)
+}
+
+/// A pair with its sampling, and what is attained of it. `of` makes the pair that a record's presence or its replacement makes.
+fn sampled<B: Profile + 'static>(
+    sampling: Sampling,
+    adjacency: Adjacency,
+    of: impl Fn(Adjacency) -> B,
+) -> (Box<dyn Profile>, Attained) {
+    let (absent, replaced) = (Adjacency::ZeroOut, Adjacency::ReplaceOne);
+    match sampling {
+        Sampling::All => (Box::new(of(adjacency)), Attained::Same),
+        Sampling::Poisson { rate } if !adjacency.replaces() => (Box::new(Amplified { base: of(absent), rate }), Attained::Same),
+        // With a fixed size another record takes the place of the one that is absent, so the replace-one pair counts under every adjacency;
+        // for Poisson samples under replace-one, joint convexity gives the same curve. The adversary may pick the direction anew at each
+        // step. Attained is one direction: of the replace-one pair where all other records stand at the far end, otherwise of a record that
+        // is replaced by one that contributes nothing.
+        Sampling::Poisson { rate } | Sampling::FixedSize { rate } => {
+            let far = matches!(sampling, Sampling::FixedSize { .. }) && adjacency.replaces();
+            let worse = Box::new(Symmetrised(Amplified { base: of(replaced), rate }));
+            let one = Box::new(Amplified { base: of(if far { replaced } else { absent }), rate });
+            (worse, if far { Attained::Pointwise(one, 1) } else { Attained::Other(one, 1) })
         }
-        (Event::Gaussian { .. } | Event::GaussianDp { .. } | Event::DiscreteGaussian { .. }, Sampling::All) => return Ok(None),
-        (Event::Gaussian { .. } | Event::DiscreteGaussian { .. }, Sampling::Poisson { rate }) if replaces => {
+    }
+}
+
+/// The worst mechanism with pure or approximate privacy.
+fn response(leaf: &Event, adjacency: Adjacency) -> Response {
+    match leaf {
+        // Two steps of the group: (2 epsilon, (1 + e^epsilon) delta).
+        Event::Approx { epsilon, delta } if adjacency.replaces() => {
+            Response { epsilon: 2.0 * epsilon, delta: probability_at_most(gap_cost(*epsilon, *delta)) }
+        }
+        Event::Approx { epsilon, delta } => Response { epsilon: *epsilon, delta: *delta },
+        _ => Response { epsilon: super::pure::epsilon_of(leaf, adjacency).unwrap_or(f64::INFINITY), delta: 0.0 },
+    }
+}
+
+/// The dominating pair of one step, and what is attained of it.
+fn pair(step: &Step<'_>, adjacency: Adjacency) -> Result<(Box<dyn Profile>, Attained)> {
+    let pure = |a| super::pure::epsilon_of(step.leaf, a).unwrap_or(f64::INFINITY);
+    Ok(match (step.leaf, step.sampling) {
+        (Event::DiscreteGaussian { sigma, reach, replace_reach, .. }, sampling) if own_probabilities(step.leaf, adjacency) => {
+            sampled(sampling, adjacency, |a| DiscreteShift::new(*sigma, if a.replaces() { *replace_reach } else { *reach }))
+        }
+        (Event::Gaussian { .. } | Event::DiscreteGaussian { .. }, Sampling::Poisson { rate }) if adjacency.replaces() => {
             let noise = 1.0 / mu_of(step.leaf, Adjacency::ZeroOut).unwrap_or(f64::INFINITY);
             let factor = mu_of(step.leaf, Adjacency::ReplaceOne).unwrap_or(f64::INFINITY) * noise;
-            let factor = if (factor - 2.0).abs() < 1e-12 { 2.0 } else { factor };
-            let mixture = ReplacedMixture { rate, noise, factor };
-            if factor == 2.0 { Box::new(mixture) } else { Box::new(Symmetrised(mixture)) }
+            let mixture = |factor| ReplacedMixture { rate, noise, factor };
+            if (factor - 2.0).abs() < 1e-12 {
+                (Box::new(mixture(2.0)), Attained::Same)
+            } else if (factor - 1.0).abs() < 1e-12 {
+                let shift = || Amplified { base: Shift { mu: factor / noise }, rate };
+                (Box::new(Symmetrised(shift())), Attained::Pointwise(Box::new(shift()), 1))
+            } else {
+                (Box::new(Symmetrised(mixture(factor))), Attained::Pointwise(Box::new(mixture(factor)), 1))
+            }
         }
         (Event::Gaussian { .. } | Event::GaussianDp { .. } | Event::DiscreteGaussian { .. }, sampling) => {
-            sampled(sampling, replaces, shift(Adjacency::ZeroOut), shift(Adjacency::ReplaceOne))
+            sampled(sampling, adjacency, |a| Shift { mu: mu_of(step.leaf, a).unwrap_or(f64::INFINITY) })
         }
-        (Event::Laplace { .. } | Event::DiscreteLaplace { .. }, sampling) => sampled(
-            sampling,
-            replaces,
-            LaplaceShift { epsilon: pure(Adjacency::ZeroOut) },
-            LaplaceShift { epsilon: pure(Adjacency::ReplaceOne) },
-        ),
-        (Event::Pure { .. }, sampling) => sampled(
-            sampling,
-            replaces,
-            Response { epsilon: pure(Adjacency::ZeroOut), delta: 0.0 },
-            Response { epsilon: pure(Adjacency::ReplaceOne), delta: 0.0 },
-        ),
-        (Event::Approx { epsilon, delta }, sampling) => sampled(
-            sampling,
-            replaces,
-            Response { epsilon: *epsilon, delta: *delta },
-            // Two steps of the group: (2 epsilon, (1 + e^epsilon) delta).
-            Response { epsilon: 2.0 * epsilon, delta: ((1.0 + epsilon.exp()) * delta).min(1.0) },
-        ),
+        (Event::Laplace { .. } | Event::DiscreteLaplace { .. }, sampling) => {
+            sampled(sampling, adjacency, |a| LaplaceShift { epsilon: pure(a) })
+        }
+        (Event::Pure { .. } | Event::Approx { .. }, sampling) => sampled(sampling, adjacency, |a| response(step.leaf, a)),
         (Event::Exponential { epsilon, replace_factor }, sampling) => {
-            sampled(sampling, replaces, BoundedRange { range: *epsilon }, BoundedRange { range: epsilon * replace_factor })
+            let range = |a: Adjacency| if a.replaces() { epsilon * replace_factor } else { *epsilon };
+            let (worse, _) = sampled(sampling, adjacency, |a| BoundedRange { range: range(a) });
+            let attained = match sampled(sampling, adjacency, |a| Response { epsilon: 0.5 * range(a), delta: 0.0 }) {
+                (middle, Attained::Same) => Attained::Pointwise(middle, 1),
+                (_, attained) => attained,
+            };
+            (worse, attained)
         }
-        (Event::ObjectivePerturbation(o), Sampling::All) => Box::new(Tilted::new(o, adjacency)),
         (Event::ObjectivePerturbation(_), _) => {
             return Err(Error::unsupported("objective perturbation on a sample", "run it on all records"));
         }
-        (Event::ZeroConcentrated { .. } | Event::Budget { .. } | Event::Either(_) | Event::Select { .. }, _) => {
-            return Err(Error::unsupported("a filter or a selection in a loss distribution", "use the rdp accountant"));
+        (Event::ZeroConcentrated { .. } | Event::Budget { .. }, _) => {
+            return Err(Error::unsupported("zero-concentrated privacy on a sample", "describe the mechanism itself"));
+        }
+        (Event::Either(_) | Event::Select { .. }, _) => {
+            return Err(Error::unsupported("a selection in a loss distribution", "use the rdp accountant"));
         }
         (Event::NotPrivate { why }, _) => {
             return Err(Error::unsupported(
@@ -232,60 +216,147 @@ fn profile(step: &Step<'_>, adjacency: Adjacency) -> Result<Option<Box<dyn Profi
             | Event::Compose(_),
             _,
         ) => return Err(Error::unsupported("a nested event", "flatten it")),
-    }))
+    })
 }
 
-/// Composition of loss distributions, both directions of the whole.
-pub struct LossDistributionAccountant;
+/// A list of pairs for one direction of the whole composition.
+fn turned<'a>(list: &[Listed<'a>], reversals: &'a [Reversed<'a>]) -> Vec<Listed<'a>> {
+    list.iter().zip(reversals).map(|((p, c), r)| (if p.symmetric() { *p } else { r as &dyn Profile }, *c)).collect()
+}
 
-impl LossDistributionAccountant {
-    fn ask(&self, components: &[Component], question: Question) -> Result<Bound> {
-        if let [only] = components
+/// Both directions of a list of pairs beside a Gaussian shift.
+fn both(list: &[Listed<'_>], beside: f64, question: Question, effort: Effort) -> Bound {
+    let one = direction(list, beside, question, effort);
+    if list.iter().all(|(p, _)| p.symmetric()) {
+        return one;
+    }
+    let reversals: Vec<Reversed<'_>> = list.iter().map(|(p, _)| Reversed(*p)).collect();
+    let back = turned(list, &reversals);
+    // A lower bound on either direction bounds the maximum; the direction with the larger curve gives the better one.
+    let other = direction(&back, beside, question, Effort::Coarse);
+    if other.upper <= one.upper {
+        return one;
+    }
+    let other = direction(&back, beside, question, effort);
+    Bound { lower: if one.lower > other.lower { one.lower } else { other.lower }, upper: larger(one.upper, other.upper) }
+}
+
+impl Parts {
+    pub(super) fn is_empty(&self) -> bool {
+        self.components.is_empty() && self.mu == 0.0
+    }
+
+    /// The pairs to compose numerically, and the Gaussian shift beside them. A shift much wider than the rest is kept out of the grid: its
+    /// own curve is averaged over the rest.
+    fn split<'a>(&'a self, mut list: Vec<Listed<'a>>, shift: &'a Shift) -> (Vec<Listed<'a>>, f64) {
+        if shift.mu == 0.0 {
+            return (list, 0.0);
+        }
+        let square: f64 = list.iter().map(|(p, c)| *c as f64 * spread(*p).powi(2)).sum();
+        if !list.is_empty() && (shift.mu > 8.0 || shift.mu * shift.mu > 16.0 * square) {
+            return (list, shift.mu);
+        }
+        list.push((shift, 1));
+        (list, 0.0)
+    }
+
+    fn dominating(&self) -> Vec<Listed<'_>> {
+        self.components.iter().map(|c| (c.profile.as_ref(), c.count)).collect()
+    }
+
+    fn ask(&self, question: Question, lower_too: bool) -> Bound {
+        let shift = Shift { mu: self.mu };
+        if let ([only], true) = (&self.components[..], self.mu == 0.0)
             && only.count == 1
         {
-            return Ok(alone(only.profile.as_ref(), question));
+            return only.alone(question, lower_too);
         }
-        let forward: Vec<(&dyn Profile, u64)> = components.iter().map(|c| (c.profile.as_ref(), c.count)).collect();
-        if components.iter().all(|c| c.profile.symmetric()) {
-            return Ok(direction(&forward, question, true));
+        let (list, beside) = self.split(self.dominating(), &shift);
+        if let ([(only, 1)], true) = (&list[..], beside == 0.0) {
+            return alone(*only, question);
         }
-        let reversals: Vec<Reversed<'_>> = components.iter().map(|c| Reversed(c.profile.as_ref())).collect();
-        let backward: Vec<(&dyn Profile, u64)> = components
+        if !lower_too {
+            return both(&list, beside, question, Effort::Upper);
+        }
+        if self.components.iter().all(|c| matches!(c.attained, Attained::Same)) {
+            return both(&list, beside, question, Effort::Both);
+        }
+        let upper = both(&list, beside, question, Effort::Upper).upper;
+        if let ([Component { attained: Attained::Choices(range, count), .. }], true) = (&self.components[..], self.mu == 0.0)
+            && let Some(lower) = choices_lower(*range, *count, question, upper)
+        {
+            return Bound { lower, upper };
+        }
+        // Middles of choices are made here and live as long as the list.
+        let middles: Vec<Option<Box<dyn Profile>>> = self
+            .components
             .iter()
-            .zip(&reversals)
-            .map(|(c, r)| (if c.profile.symmetric() { c.profile.as_ref() } else { r as &dyn Profile }, c.count))
+            .map(|c| if let Attained::Choices(range, _) = c.attained { Some(middle_choice(range)) } else { None })
             .collect();
-        // A lower bound on either direction bounds the maximum; the direction with the larger curve gives the better one.
-        let one = direction(&forward, question, true);
-        let other = direction(&backward, question, false);
-        if other.upper <= one.upper {
-            return Ok(one);
-        }
-        let other = direction(&backward, question, true);
-        Ok(Bound { lower: one.lower.max(other.lower), upper: one.upper.max(other.upper) })
+        let attained: Option<Vec<Listed<'_>>> =
+            self.components.iter().zip(&middles).map(|(c, middle)| c.attained_by_one(middle.as_deref())).collect();
+        let lower = attained.map_or(0.0, |list| {
+            let (list, beside) = self.split(list, &shift);
+            both(&list, beside, question, Effort::Both).lower
+        });
+        Bound { lower: if lower < upper { lower } else { upper }, upper }
     }
 }
 
-/// Laws composed for some deltas, one list for each direction; none for a single mechanism, which needs no grid.
-pub(super) fn laws(components: &[Component], deltas: &[f64]) -> Option<Vec<Vec<Composed>>> {
-    if let [only] = components
-        && only.count == 1
-    {
+impl Component {
+    /// A pair that one mechanism attains, and how often.
+    fn attained_by_one<'a>(&'a self, middle: Option<&'a dyn Profile>) -> Option<Listed<'a>> {
+        match &self.attained {
+            Attained::Same => Some((self.profile.as_ref(), self.count)),
+            Attained::Pointwise(profile, times) | Attained::Other(profile, times) => {
+                Some((profile.as_ref(), self.count.checked_mul(*times)?))
+            }
+            Attained::Choices(_, count) => Some((middle?, *count)),
+            Attained::Nothing => None,
+        }
+    }
+
+    /// A single mechanism needs no grid.
+    fn alone(&self, question: Question, lower_too: bool) -> Bound {
+        let bound = alone(self.profile.as_ref(), question);
+        let lower = match &self.attained {
+            _ if !lower_too => 0.0,
+            Attained::Same | Attained::Pointwise(..) => bound.lower,
+            Attained::Other(profile, 1) => alone(profile.as_ref(), question).lower,
+            Attained::Choices(range, count) => choices_lower(*range, *count, question, bound.upper).unwrap_or(0.0),
+            Attained::Other(..) | Attained::Nothing => 0.0,
+        };
+        Bound { lower: if lower < bound.upper { lower } else { bound.upper }, upper: bound.upper }
+    }
+}
+
+/// What an adversary reaches who picks each choice knowing all losses so far.
+fn choices_lower(range: f64, count: u64, question: Question, upper: f64) -> Option<f64> {
+    match question {
+        Question::Delta { epsilon } => reached_delta(range, count, epsilon),
+        Question::Epsilon { delta } => reached_epsilon(range, count, delta, upper),
+    }
+}
+
+/// Distributions composed for some deltas, one list for each direction; none for a single mechanism, which needs no grid.
+pub(super) fn distributions(parts: &Parts, deltas: &[f64]) -> Option<Vec<Vec<Composed>>> {
+    let shift = Shift { mu: parts.mu };
+    let mut list = parts.dominating();
+    if parts.mu > 0.0 {
+        list.push((&shift, 1));
+    }
+    if let [(_, 1)] = list[..] {
         return None;
     }
-    let forward: Vec<(&dyn Profile, u64)> = components.iter().map(|c| (c.profile.as_ref(), c.count)).collect();
-    let reversals: Vec<Reversed<'_>> = components.iter().map(|c| Reversed(c.profile.as_ref())).collect();
-    let mut directions = vec![forward];
-    if !components.iter().all(|c| c.profile.symmetric()) {
-        let turned = components.iter().zip(&reversals);
-        directions.push(
-            turned.map(|(c, r)| (if c.profile.symmetric() { c.profile.as_ref() } else { r as &dyn Profile }, c.count)).collect(),
-        );
+    let reversals: Vec<Reversed<'_>> = list.iter().map(|(p, _)| Reversed(*p)).collect();
+    let mut directions = vec![list.clone()];
+    if !list.iter().all(|(p, _)| p.symmetric()) {
+        directions.push(turned(&list, &reversals));
     }
-    let compose = |direction: &Vec<(&dyn Profile, u64)>| {
+    let compose = |list: &Vec<Listed<'_>>| {
         let mut kept = Vec::new();
         for delta in deltas {
-            direction_keeping(direction, Question::Epsilon { delta: *delta }, true, &mut kept);
+            keep(list, Question::Epsilon { delta: *delta }, &mut kept);
         }
         kept
     };
@@ -296,33 +367,35 @@ pub(super) fn laws(components: &[Component], deltas: &[f64]) -> Option<Vec<Vec<C
 fn alone(profile: &dyn Profile, question: Question) -> Bound {
     let curve = |e: f64| {
         let forward = profile.delta(e);
-        if profile.symmetric() { forward } else { forward.max(Reversed(profile).delta(e)) }
+        if profile.symmetric() { forward } else { larger(forward, Reversed(profile).delta(e)) }
     };
     // Cancellation in P - e^(e + ln Q) costs at most this.
     let slack = |e: f64| {
         let (p, q) = profile.above(e);
-        p * (1e-14 + 1e-15 * (e.abs() + q.max(f64::MIN_POSITIVE).ln().abs()))
+        // Q may be so small that it has few digits left; e^e makes them count.
+        p * (profile.slack() + 1e-15 * (e.abs() + q.max(f64::MIN_POSITIVE).ln().abs())) + (e - 735.0).exp()
     };
     match question {
         Question::Delta { epsilon } => {
             let (value, slack) = (curve(epsilon), slack(epsilon));
-            Bound { lower: (value - slack).max(0.0), upper: (value + slack).min(1.0) }
+            Bound { lower: probability_at_least(value - slack), upper: probability_at_most(value + slack) }
         }
         Question::Epsilon { delta } => {
             let find = |sign: f64| {
-                if curve(0.0) + sign * slack(0.0) <= delta {
+                let holds = |e: f64| curve(e) + sign * slack(e) <= delta;
+                if holds(0.0) {
                     return 0.0;
                 }
                 let mut high = 1.0;
-                while curve(high) + sign * slack(high) > delta {
+                while !holds(high) {
                     high *= 2.0;
                     if high > 1e300 {
                         return f64::INFINITY;
                     }
                 }
-                super::special::smallest(0.0, high, |e| curve(e) + sign * slack(e) <= delta)
+                super::special::smallest(0.0, high, holds)
             };
-            Bound { lower: find(-1.0), upper: find(1.0) }
+            Bound { lower: at_least(find(-1.0)), upper: find(1.0) }
         }
     }
 }
@@ -340,12 +413,51 @@ pub(super) fn discrete_laplace_gap(steps: &[Step<'_>]) -> f64 {
 }
 
 /// Discrete Gaussian steps that are not accounted by their own probabilities.
-pub(super) fn approximated<'a>(steps: &[Step<'a>]) -> Vec<Step<'a>> {
-    let own = |s: &Step<'_>| {
-        matches!(s.leaf, Event::DiscreteGaussian { sigma, dimension: 1, replace_reach, .. }
-            if *sigma <= DiscreteShift::LARGEST && replace_reach / sigma < 64)
-    };
-    steps.iter().filter(|s| !own(s)).copied().collect()
+pub(super) fn approximated<'a>(steps: &[Step<'a>], adjacency: Adjacency) -> Vec<Step<'a>> {
+    steps.iter().filter(|s| !own_probabilities(s.leaf, adjacency)).copied().collect()
+}
+
+/// Composition of loss distributions, both directions of the whole.
+pub struct LossDistributionAccountant;
+
+impl LossDistributionAccountant {
+    fn epsilon_with(&self, event: &Event, adjacency: Adjacency, delta: f64, lower_too: bool) -> Result<Bound> {
+        check_delta(delta, false)?;
+        let steps = event.steps(adjacency)?;
+        let parts = parts(&steps, adjacency)?;
+        if parts.is_empty() {
+            return Ok(Bound { lower: 0.0, upper: 0.0 });
+        }
+        let ratio = discrete_laplace_gap(&steps);
+        // delta <= e^ratio delta_continuous(epsilon - 2 ratio), and the same the other way.
+        let bound = discrete_epsilon(delta * (-ratio).exp(), &approximated(&steps, adjacency), |d| {
+            Ok(parts.ask(Question::Epsilon { delta: d }, lower_too))
+        })?;
+        let lower = if ratio == 0.0 { bound.lower } else { 0.0 };
+        Ok(Bound { lower, upper: bound.upper + 2.0 * ratio })
+    }
+
+    fn delta_with(&self, event: &Event, adjacency: Adjacency, epsilon: f64, lower_too: bool) -> Result<Bound> {
+        check_epsilon(epsilon)?;
+        let steps = event.steps(adjacency)?;
+        let parts = parts(&steps, adjacency)?;
+        if parts.is_empty() {
+            return Ok(Bound { lower: 0.0, upper: 0.0 });
+        }
+        let ratio = discrete_laplace_gap(&steps);
+        let steps = approximated(&steps, adjacency);
+        // Below zero the curve is at most its value at zero plus 1 - e^epsilon.
+        let ask = |e: f64| {
+            let shifted = e - 2.0 * ratio;
+            let Bound { lower, upper } = parts.ask(Question::Delta { epsilon: at_least(shifted) }, lower_too);
+            Bound { lower, upper: upper - shifted.min(0.0).exp_m1() }
+        };
+        let bound = ask(epsilon);
+        let gap = gap_cost(epsilon, discrete_gaussian_gap(&steps)) + rounding_loss(&steps);
+        let lower = if ratio == 0.0 { bound.lower - gap } else { 0.0 };
+        let continuous = |e: f64| ratio.exp() * if e == epsilon { bound.upper } else { ask(e).upper };
+        Ok(Bound { lower: probability_at_least(lower), upper: discrete_delta(epsilon, &steps, continuous) })
+    }
 }
 
 impl Accountant for LossDistributionAccountant {
@@ -354,46 +466,25 @@ impl Accountant for LossDistributionAccountant {
     }
 
     fn epsilon(&self, event: &Event, adjacency: Adjacency, delta: f64) -> Result<Bound> {
-        check_delta(delta, false)?;
-        let steps = event.steps(adjacency)?;
-        let components = components(&steps, adjacency)?;
-        if components.is_empty() {
-            return Ok(Bound { lower: 0.0, upper: 0.0 });
-        }
-        let ratio = discrete_laplace_gap(&steps);
-        // delta <= e^ratio delta_continuous(epsilon - 2 ratio), and the same the other way.
-        let bound = discrete_epsilon(delta * (-ratio).exp(), &approximated(&steps), |d| {
-            self.ask(&components, Question::Epsilon { delta: d })
-        })?;
-        let lower = if ratio == 0.0 { bound.lower } else { 0.0 };
-        Ok(Bound { lower, upper: bound.upper + 2.0 * ratio })
+        self.epsilon_with(event, adjacency, delta, true)
     }
 
     fn delta(&self, event: &Event, adjacency: Adjacency, epsilon: f64) -> Result<Bound> {
-        check_epsilon(epsilon)?;
-        let steps = event.steps(adjacency)?;
-        let components = components(&steps, adjacency)?;
-        if components.is_empty() {
-            return Ok(Bound { lower: 0.0, upper: 0.0 });
-        }
-        let ratio = discrete_laplace_gap(&steps);
-        let steps = approximated(&steps);
-        // Below zero the curve is at most its value at zero plus 1 - e^epsilon.
-        let ask = |e: f64| -> Result<Bound> {
-            let shifted = e - 2.0 * ratio;
-            let Bound { lower, upper } = self.ask(&components, Question::Delta { epsilon: shifted.max(0.0) })?;
-            Ok(Bound { lower, upper: upper - shifted.min(0.0).exp_m1() })
-        };
-        let bound = ask(epsilon)?;
-        let gap = (1.0 + epsilon.exp()) * discrete_gaussian_gap(&steps);
-        let lower = if ratio == 0.0 { bound.lower - gap } else { 0.0 };
-        let continuous = |e: f64| ratio.exp() * if e == epsilon { bound.upper } else { ask(e).map_or(1.0, |b| b.upper) };
-        Ok(Bound { lower: lower.max(0.0), upper: discrete_delta(epsilon, &steps, continuous) })
+        self.delta_with(event, adjacency, epsilon, true)
+    }
+
+    fn epsilon_at_most(&self, event: &Event, adjacency: Adjacency, delta: f64) -> Result<f64> {
+        Ok(self.epsilon_with(event, adjacency, delta, false)?.upper)
+    }
+
+    fn delta_at_most(&self, event: &Event, adjacency: Adjacency, epsilon: f64) -> Result<f64> {
+        Ok(self.delta_with(event, adjacency, epsilon, false)?.upper)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::discretise::{Focus, Masses, chords, grid, tangents};
     use super::super::gdp::{gaussian_delta, gaussian_epsilon};
     use super::*;
 
@@ -405,7 +496,7 @@ mod tests {
             let total = mu * (count as f64).sqrt();
             for delta in [0.3, 1e-3, 1e-6, 1e-10, 1e-14] {
                 let truth = gaussian_epsilon(total, delta).upper;
-                let bound = direction(&[(&shift, count)], Question::Epsilon { delta }, true);
+                let bound = direction(&[(&shift, count)], 0.0, Question::Epsilon { delta }, Effort::Both);
                 assert!(
                     bound.lower <= truth * (1.0 + 1e-12) && bound.upper >= truth * (1.0 - 1e-12),
                     "{mu} {count} {delta}: {bound:?} {truth}"
@@ -414,7 +505,7 @@ mod tests {
             }
             for epsilon in [0.01, 0.5, 2.0] {
                 let truth = gaussian_delta(epsilon, total);
-                let bound = direction(&[(&shift, count)], Question::Delta { epsilon }, true);
+                let bound = direction(&[(&shift, count)], 0.0, Question::Delta { epsilon }, Effort::Both);
                 assert!(bound.lower <= truth.upper && bound.upper >= truth.lower, "{mu} {count} {epsilon}: {bound:?} {truth:?}");
                 assert!(truth.upper < 1e-30 || bound.upper < 1.01 * truth.upper, "{mu} {count} {epsilon}: {bound:?} {truth:?}");
             }

@@ -3,6 +3,7 @@
 //!
 //! Both tails are given, so that the mass of a narrow cell is a difference of small numbers on either side.
 
+use super::checked::probability_at_most;
 use super::special::normal_upper;
 
 /// (probability under P, probability under Q).
@@ -22,15 +23,19 @@ pub(crate) trait Profile: Sync {
     fn symmetric(&self) -> bool {
         true
     }
-    /// A loss that carries mass of its own; the grid is laid through it.
+    /// A loss that carries mass of its own, or divides all that do; the grid is laid through it.
     fn atom(&self) -> Option<f64> {
         None
+    }
+    /// Relative error of the tails.
+    fn slack(&self) -> f64 {
+        1e-14
     }
     /// delta(epsilon).
     fn delta(&self, e: f64) -> f64 {
         let (p, q) = self.above(e);
         // In logarithms, because e^e may not fit where Q is small enough.
-        (p - (e + q.ln()).exp()).max(0.0)
+        probability_at_most(p - (e + q.ln()).exp())
     }
 }
 
@@ -148,6 +153,87 @@ impl Profile for Response {
     }
     fn atom(&self) -> Option<f64> {
         Some(self.epsilon)
+    }
+}
+
+/// Many of the same randomised responses, composed by enumeration: losses (k - 2 j) epsilon with binomial probabilities.
+pub(crate) struct Responses {
+    epsilon: f64,
+    count: u64,
+    infinite: f64,
+    /// Finite losses from the largest down: (P, Q) of the first j of them, and of the others.
+    above: Vec<Pair>,
+    below: Vec<Pair>,
+}
+
+impl Responses {
+    /// Most that are enumerated.
+    pub(crate) const MOST: u64 = 4096;
+
+    /// None where there are too many, or probabilities do not fit.
+    pub(crate) fn new(one: &Response, count: u64) -> Option<Responses> {
+        let k = count as f64;
+        if count < 2 || count > Responses::MOST || !(k * one.epsilon < 600.0) {
+            return None;
+        }
+        let finite = (k * (-one.delta).ln_1p()).exp();
+        let (log_keep, log_flip) = (-(-one.epsilon).exp().ln_1p(), -one.epsilon.exp().ln_1p());
+        let mut log = k * log_keep;
+        let masses: Vec<Pair> = (0..=count)
+            .map(|j| {
+                let p = finite * log.exp();
+                let q = finite * (log - (k - 2.0 * j as f64) * one.epsilon).exp();
+                log += log_flip - log_keep + ((k - j as f64) / (j as f64 + 1.0)).ln();
+                (p, q)
+            })
+            .collect();
+        let add = |sum: &mut Pair, mass: &Pair| {
+            *sum = (sum.0 + mass.0, sum.1 + mass.1);
+            Some(*sum)
+        };
+        let sums = |masses: &mut dyn Iterator<Item = &Pair>| -> Vec<Pair> {
+            std::iter::once((0.0, 0.0)).chain(masses.scan((0.0, 0.0), add)).collect()
+        };
+        let above = sums(&mut masses.iter());
+        let mut below = sums(&mut masses.iter().rev());
+        below.reverse();
+        let infinite = -(k * (-one.delta).ln_1p()).exp_m1();
+        Some(Responses { epsilon: one.epsilon, count, infinite, above, below })
+    }
+
+    /// How many losses are above e.
+    fn losses_above(&self, e: f64) -> usize {
+        let k = self.count as f64;
+        let loss = |j: f64| (k - 2.0 * j) * self.epsilon;
+        let mut j = (0.5 * (k - e / self.epsilon)).clamp(-1.0, k + 1.0).ceil();
+        // Rounding of the quotient must not move a loss to the other side.
+        while j > 0.0 && !(loss(j - 1.0) > e) {
+            j -= 1.0;
+        }
+        while j <= k && loss(j) > e {
+            j += 1.0;
+        }
+        if j > 0.0 { j as usize } else { 0 }
+    }
+}
+
+impl Profile for Responses {
+    fn above(&self, e: f64) -> Pair {
+        let (p, q) = self.above[self.losses_above(e)];
+        (p + self.infinite, q)
+    }
+    fn below(&self, e: f64) -> Pair {
+        let (p, q) = self.below[self.losses_above(e)];
+        (p, q + self.infinite)
+    }
+    fn infinite(&self) -> f64 {
+        self.infinite
+    }
+    fn atom(&self) -> Option<f64> {
+        Some(self.epsilon)
+    }
+    fn slack(&self) -> f64 {
+        1e-13 + 1e-15 * self.count as f64
     }
 }
 
@@ -274,11 +360,38 @@ impl ReplacedMixture {
         while self.loss(high) < e {
             high *= 2.0;
         }
-        for _ in 0..100 {
-            let middle = 0.5 * (low + high);
-            if self.loss(middle) <= e { low = middle } else { high = middle }
+        // Newton's method inside of a bracket.
+        let mut x = 0.5 * (low + high);
+        for _ in 0..60 {
+            let (value, slope) = self.loss_and_slope(x);
+            if value <= e {
+                low = x
+            } else {
+                high = x
+            }
+            let newton = x - (value - e) / slope;
+            let next = if newton > low && newton < high { newton } else { 0.5 * (low + high) };
+            let done = (next - x).abs() <= 1e-15 * (1.0 + x.abs()) || high - low <= 1e-15 * (1.0 + x.abs());
+            x = next;
+            if done {
+                break;
+            }
         }
-        low
+        x
+    }
+
+    /// The loss at x and its derivative.
+    fn loss_and_slope(&self, x: f64) -> (f64, f64) {
+        let inverse = 1.0 / (self.noise * self.noise);
+        let odds = self.rate.ln() - (-self.rate).ln_1p();
+        // ln(1 - q + q e^u) and its derivative in x: the share of the second part, times the shift.
+        let part = |shift: f64| {
+            let u = odds + (x * shift - 0.5 * shift * shift) * inverse;
+            let value = if u > 0.0 { u + (-u).exp().ln_1p() } else { u.exp().ln_1p() };
+            (value, shift * inverse / (1.0 + (-u).exp()))
+        };
+        let (high, low) = (part(1.0), part(1.0 - self.factor));
+        (high.0 - low.0, high.1 - low.1)
     }
 
     fn tails(&self, e: f64, sign: f64) -> Pair {
@@ -357,6 +470,10 @@ impl Profile for DiscreteShift {
         // P(X <= x - 1) = P(X >= 1 - x) by symmetry.
         let x = self.first(e);
         (self.at_least(1 - x + self.shift as i64), self.at_least(1 - x))
+    }
+    fn atom(&self) -> Option<f64> {
+        // All losses are multiples of this: (2 x - shift) shift / (2 sigma^2).
+        Some(0.5 * self.shift / (self.sigma * self.sigma))
     }
 }
 

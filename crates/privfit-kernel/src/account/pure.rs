@@ -1,6 +1,7 @@
 //! Pure privacy: epsilons add, in exact decimal arithmetic, so that ten times 0.1 is 1 and an eleventh does not fit.
 
 use super::adjacency::Adjacency;
+use super::checked::probability_at_most;
 use super::event::{Event, Sampling, Step, Stopping};
 use super::{Accountant, Bound, check_delta, check_epsilon};
 use crate::error::{Error, Result};
@@ -27,7 +28,7 @@ pub(crate) fn epsilon_of(leaf: &Event, adjacency: Adjacency) -> Option<f64> {
         }
         Event::Select { stopping: Stopping::NegativeBinomial { eta, .. }, event } => {
             let inner = PureAccountant.total(event, adjacency).ok()?;
-            Some((2.0 + eta.max(0.0)) * inner)
+            Some((2.0 + if *eta > 0.0 { *eta } else { 0.0 }) * inner)
         }
         // The winner's density is that of one run times a weight that moves by e^epsilon once (harmonic) or twice (uniform).
         Event::Select { stopping: stopping @ (Stopping::Harmonic { .. } | Stopping::Uniform { .. }), event } => {
@@ -50,6 +51,21 @@ pub(crate) fn epsilon_of(leaf: &Event, adjacency: Adjacency) -> Option<f64> {
         | Event::Select { .. }
         | Event::NotPrivate { .. } => None,
     }
+}
+
+/// Amplification of a pure mechanism whose epsilon under each adjacency is given; under replace-one the same bound holds for the replace-one
+/// epsilon, and a fixed-size batch without a record holds another one instead.
+pub(crate) fn sampled_epsilon(whole: impl Fn(Adjacency) -> f64, sampling: Sampling, adjacency: Adjacency) -> f64 {
+    let (rate, epsilon) = match sampling {
+        Sampling::All => return whole(adjacency),
+        Sampling::Poisson { rate } => (rate, whole(adjacency)),
+        Sampling::FixedSize { rate } => (rate, whole(Adjacency::ReplaceOne)),
+    };
+    if epsilon > 700.0 {
+        // ln(1 - q + q e^epsilon) <= epsilon.
+        return epsilon;
+    }
+    (rate * epsilon.exp_m1()).ln_1p().next_up().next_up()
 }
 
 /// a b, rounded up if it is not exact.
@@ -114,20 +130,8 @@ impl PureAccountant {
             let epsilon = epsilon_of(step.leaf, adjacency).ok_or_else(|| {
                 Error::unsupported("an event without pure privacy in a sum of epsilons", "give a delta above 0")
             })?;
-            let epsilon = match step.sampling {
-                Sampling::All => epsilon,
-                // Amplification of a pure mechanism; under replace-one the same bound holds for the replace-one epsilon.
-                Sampling::Poisson { rate } | Sampling::FixedSize { rate } => {
-                    let whole = if matches!(step.sampling, Sampling::FixedSize { .. }) && !adjacency.replaces() {
-                        // A fixed-size batch without a record holds another one instead.
-                        epsilon_of(step.leaf, Adjacency::ReplaceOne).unwrap_or(f64::INFINITY)
-                    } else {
-                        epsilon
-                    };
-                    (rate * whole.exp_m1()).ln_1p().next_up().next_up()
-                }
-            };
-            sum.add(epsilon, step.count);
+            let whole = |a| if a == adjacency { epsilon } else { epsilon_of(step.leaf, a).unwrap_or(f64::INFINITY) };
+            sum.add(sampled_epsilon(whole, step.sampling, adjacency), step.count);
         }
         Ok(sum.value())
     }
@@ -154,8 +158,8 @@ impl Accountant for PureAccountant {
         check_epsilon(epsilon)?;
         let total = self.total(event, adjacency)?;
         // Above the sum nothing is left; below it the worst pure mechanism is randomised response.
-        let upper = if epsilon >= total { 0.0 } else { (total.exp() - epsilon.exp()) / (total.exp() + 1.0) };
-        Ok(Bound { lower: 0.0, upper: if upper.is_finite() { upper } else { 1.0 } })
+        let upper = if epsilon >= total { 0.0 } else { -(epsilon - total).exp_m1() / (1.0 + (-total).exp()) * (1.0 + 1e-14) };
+        Ok(Bound { lower: 0.0, upper: probability_at_most(upper) })
     }
 }
 

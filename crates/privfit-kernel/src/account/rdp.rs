@@ -2,8 +2,10 @@
 //! opinion on those that have one.
 
 use super::adjacency::Adjacency;
+use super::checked::{at_least, at_most, larger, largest, probability_at_most, smaller};
+use super::curve::Curve;
 use super::event::{Event, Sampling, Step};
-use super::gdp::{discrete_gaussian_gap, with_gap};
+use super::gdp::{discrete_gaussian_gap, gap_cost, with_gap};
 use super::objective;
 use super::selection;
 use super::special::{golden_minimum, log_add, log_binomial, log_normal_upper};
@@ -17,7 +19,7 @@ const LARGEST_ORDER: f64 = 16384.0;
 /// Converts one order: rdp + ln(1 - 1/a) - ln(delta a)/(a - 1).
 fn convert(rdp: f64, order: f64, delta: f64) -> f64 {
     let value = rdp + (-1.0 / order).ln_1p() - (delta * order).ln() / (order - 1.0);
-    if value.is_nan() { f64::INFINITY } else { value.max(0.0) }
+    at_most(value)
 }
 
 /// Minimum of a function over real orders: a scan on a geometric grid that ends once it clearly rises, then a golden section.
@@ -41,8 +43,8 @@ fn minimise_over_orders(f: impl Fn(f64) -> f64) -> f64 {
     if best == 0.0 || best == f64::INFINITY {
         return best;
     }
-    let (_, refined) = golden_minimum((at - 1.0).max(0.0), (at + 1.0).min(last), 30, |i| f(order_of(i)));
-    refined.min(best)
+    let (_, refined) = golden_minimum(at_least(at - 1.0), (at + 1.0).min(last), 30, |i| f(order_of(i)));
+    smaller(refined, best)
 }
 
 /// Smallest epsilon that a Renyi curve proves, over all real orders.
@@ -58,7 +60,7 @@ pub(crate) fn delta_from_curve(curve: &dyn Fn(f64) -> f64, epsilon: f64) -> f64 
         if value.is_nan() { f64::INFINITY } else { value }
     };
     let least = minimise_over_orders(|order| (log_delta(order) / 64.0).exp()).ln() * 64.0;
-    (least.exp() * (1.0 + 1e-12)).min(1.0)
+    probability_at_most(least.exp() * (1.0 + 1e-12))
 }
 
 /// Renyi divergence of the Poisson-subsampled Gaussian, mixture against base, times (order - 1); integer orders.
@@ -146,7 +148,8 @@ fn poisson_gaussian_replace(rate: f64, noise: f64, factor: f64, order: f64) -> f
     let inverse = 1.0 / (noise * noise);
     let log_ratio = |x: f64, shift: f64| log_add((-rate).ln_1p(), rate.ln() + (x * shift - 0.5 * shift * shift) * inverse);
     let reach = (order + 1.0) * factor.max(1.0) + 12.0 * noise;
-    let step = noise / 16.0;
+    // The logarithm has branch points at pi noise^2 off the real line: a step of noise^2 / 2 leaves an error of e^-39.
+    let step = (noise / 16.0).min(0.5 * noise * noise);
     let half = (reach / step).ceil();
     if !(half < 1e6) {
         return f64::INFINITY;
@@ -161,7 +164,7 @@ fn poisson_gaussian_replace(rate: f64, noise: f64, factor: f64, order: f64) -> f
         backward = log_add(backward, base + order * q + (1.0 - order) * p);
     }
     let scale = (step / (noise * (2.0 * PI).sqrt())).ln();
-    (forward.max(backward) + scale).max(0.0) * (1.0 + 1e-12) + 1e-14
+    at_most(larger(forward, backward) + scale) * (1.0 + 1e-12) + 1e-14
 }
 
 /// Fixed-size subsets without replacement, Gaussian noise over the replace-one reach (the forward-difference bound of
@@ -214,8 +217,39 @@ fn laplace(epsilon: f64, order: f64) -> f64 {
     log_add(a.ln() + (order - 1.0) * epsilon, b.ln() - order * epsilon) / (order - 1.0)
 }
 
+/// A step, and what is made once for all orders: the profile of one run of a selection.
+struct Prepared<'e> {
+    step: Step<'e>,
+    one: Option<Curve<'e>>,
+}
+
+/// The steps of an event, ready for many orders, and a delta that no divergence can express: approximate mechanisms are pure ones except
+/// with that probability.
+fn prepare(event: &Event, adjacency: Adjacency) -> Result<(Vec<Prepared<'_>>, f64)> {
+    let mut failure = 0.0;
+    let mut prepared = Vec::new();
+    for step in event.steps(adjacency)? {
+        let one = match step.leaf {
+            Event::Select { event, .. } => Some(Curve::new(event, adjacency)),
+            Event::Approx { epsilon, delta } => {
+                let whole = adjacency.replaces() || matches!(step.sampling, Sampling::FixedSize { .. });
+                failure += step.count as f64 * if whole { gap_cost(*epsilon, *delta) } else { *delta };
+                None
+            }
+            _ => None,
+        };
+        prepared.push(Prepared { step, one });
+    }
+    Ok((prepared, failure))
+}
+
+fn total(prepared: &[Prepared<'_>], adjacency: Adjacency, order: f64) -> f64 {
+    prepared.iter().map(|p| p.step.count as f64 * divergence(p, adjacency, order)).sum::<f64>() * (1.0 + 1e-14)
+}
+
 /// Divergence of one step at one order; infinite where no bound is known.
-fn divergence(step: &Step<'_>, adjacency: Adjacency, order: f64) -> f64 {
+fn divergence(prepared: &Prepared<'_>, adjacency: Adjacency, order: f64) -> f64 {
+    let step = &prepared.step;
     let replaces = adjacency.replaces();
     let unknown = f64::INFINITY;
     match (step.leaf, step.sampling) {
@@ -261,23 +295,24 @@ fn divergence(step: &Step<'_>, adjacency: Adjacency, order: f64) -> f64 {
             super::zcdp::rho_of(&once, adjacency).map_or(unknown, |rho| rho * order)
         }
         (Event::ObjectivePerturbation(o), Sampling::All) => objective::divergence(o, adjacency, order),
-        (Event::Either(events), Sampling::All) => {
-            events.iter().map(|e| renyi(e, adjacency, order).unwrap_or(unknown)).fold(0.0, f64::max)
+        (Event::Either(events), Sampling::All) => largest(events.iter().map(|e| renyi(e, adjacency, order).unwrap_or(unknown))),
+        (Event::Select { stopping, event }, Sampling::All) => {
+            prepared.one.as_ref().map_or(unknown, |one| selection::divergence(*stopping, event, adjacency, one, order))
         }
-        (Event::Select { stopping, event }, Sampling::All) => selection::divergence(*stopping, event, adjacency, order),
-        (Event::Approx { epsilon, delta }, Sampling::All) if *delta == 0.0 => {
-            pure(if replaces { 2.0 * epsilon } else { *epsilon }, order)
+        // Up to the probability that was set aside.
+        (Event::Approx { epsilon, .. }, sampling) => pure(
+            super::pure::sampled_epsilon(|a| if a.replaces() { 2.0 * epsilon } else { *epsilon }, sampling, adjacency),
+            order,
+        ),
+        (Event::Laplace { .. } | Event::DiscreteLaplace { .. } | Event::Pure { .. } | Event::Exponential { .. }, sampling) => {
+            let whole = |a| super::pure::epsilon_of(step.leaf, a).unwrap_or(unknown);
+            pure(super::pure::sampled_epsilon(whole, sampling, adjacency), order)
         }
         (
             Event::GaussianDp { .. }
             | Event::DiscreteGaussian { .. }
-            | Event::DiscreteLaplace { .. }
-            | Event::Laplace { .. }
-            | Event::Pure { .. }
-            | Event::Approx { .. }
             | Event::ZeroConcentrated { .. }
             | Event::ObjectivePerturbation(_)
-            | Event::Exponential { .. }
             | Event::Poisson { .. }
             | Event::FixedSize { .. }
             | Event::Shuffled { .. }
@@ -298,8 +333,9 @@ pub fn renyi(event: &Event, adjacency: Adjacency, order: f64) -> Result<f64> {
     if !(order > 1.0 && order <= LARGEST_ORDER) {
         return Err(Error::domain("order", order, "give a number above 1 and at most 16384"));
     }
-    let steps = event.steps(adjacency)?;
-    Ok(steps.iter().map(|s| s.count as f64 * divergence(s, adjacency, order)).sum::<f64>() * (1.0 + 1e-14))
+    let (prepared, failure) = prepare(event, adjacency)?;
+    // An infinite loss has no divergence.
+    Ok(if failure > 0.0 { f64::INFINITY } else { total(&prepared, adjacency, order) })
 }
 
 /// Epsilon from exactly the listed orders.
@@ -334,8 +370,13 @@ impl Accountant for RenyiAccountant {
     fn epsilon(&self, event: &Event, adjacency: Adjacency, delta: f64) -> Result<Bound> {
         check_delta(delta, false)?;
         let gap = grid_gap(event, adjacency)?;
-        let curve = |order: f64| renyi(event, adjacency, order).unwrap_or(f64::INFINITY);
-        let bound = with_gap(delta, gap, |d| Ok(Bound { lower: 0.0, upper: epsilon_from_curve(&curve, d) }))?;
+        let (prepared, failure) = prepare(event, adjacency)?;
+        let curve = |order: f64| total(&prepared, adjacency, order);
+        let bound = with_gap(delta, gap, |d| {
+            let rest = (d - failure) * (1.0 - 1e-12);
+            let upper = if rest > 0.0 { epsilon_from_curve(&curve, rest) } else { f64::INFINITY };
+            Ok(Bound { lower: 0.0, upper })
+        })?;
         if bound.upper == f64::INFINITY {
             return Err(Error::unsupported("this event in Renyi accounting", "use the pld accountant"));
         }
@@ -344,9 +385,10 @@ impl Accountant for RenyiAccountant {
 
     fn delta(&self, event: &Event, adjacency: Adjacency, epsilon: f64) -> Result<Bound> {
         check_epsilon(epsilon)?;
-        let gap = (1.0 + epsilon.exp()) * grid_gap(event, adjacency)?;
-        let upper = delta_from_curve(&|order| renyi(event, adjacency, order).unwrap_or(f64::INFINITY), epsilon) + gap;
-        Ok(Bound { lower: 0.0, upper: upper.min(1.0) })
+        let gap = gap_cost(epsilon, grid_gap(event, adjacency)?);
+        let (prepared, failure) = prepare(event, adjacency)?;
+        let upper = delta_from_curve(&|order| total(&prepared, adjacency, order), epsilon) + failure * (1.0 + 1e-12) + gap;
+        Ok(Bound { lower: 0.0, upper: probability_at_most(upper) })
     }
 }
 

@@ -22,13 +22,13 @@
 //! takes can be the same whatever K is: always N runs. K must stay secret, because the best of many leaks more than the best of few.
 
 use super::adjacency::Adjacency;
+use super::checked::at_least;
 use super::curve::Curve;
 use super::event::{Event, Stopping};
 use super::rdp::renyi;
 use super::special::golden_minimum;
 use super::{Accountant, Bound, check_delta, check_epsilon};
 use crate::error::{Error, Result};
-use std::cell::RefCell;
 
 /// Expected number of runs.
 pub fn expected_runs(stopping: Stopping) -> f64 {
@@ -63,26 +63,10 @@ pub(super) fn log_growth(stopping: Stopping, one: &Curve<'_>) -> f64 {
     best.min(at(-20.0)) * (1.0 + 1e-9)
 }
 
-thread_local! {
-    /// The last answer: Renyi accounting asks for one event at many orders.
-    static LAST: RefCell<Option<(Stopping, Event, Adjacency, f64)>> = const { RefCell::new(None) };
-}
-
-fn remembered_growth(stopping: Stopping, event: &Event, adjacency: Adjacency) -> f64 {
-    let known = LAST.with_borrow(|last| match last {
-        Some((s, e, a, growth)) if *s == stopping && e == event && *a == adjacency => Some(*growth),
-        _ => None,
-    });
-    known.unwrap_or_else(|| {
-        // Outside of the borrow: a selection may be inside of this one.
-        let growth = log_growth(stopping, &Curve::new(event, adjacency));
-        LAST.set(Some((stopping, event.clone(), adjacency, growth)));
-        growth
-    })
-}
-
 /// Renyi divergence of the whole selection at one order.
-pub(crate) fn divergence(stopping: Stopping, event: &Event, adjacency: Adjacency, order: f64) -> f64 {
+///
+/// `one` is the profile of one run: Renyi accounting asks for one event at many orders, so that it is made once.
+pub(crate) fn divergence(stopping: Stopping, event: &Event, adjacency: Adjacency, one: &Curve<'_>, order: f64) -> f64 {
     let curve = |a: f64| renyi(event, adjacency, a).unwrap_or(f64::INFINITY);
     let runs = expected_runs(stopping);
     let rest = match stopping {
@@ -92,14 +76,13 @@ pub(crate) fn divergence(stopping: Stopping, event: &Event, adjacency: Adjacency
         }
         Stopping::Poisson { mean } => {
             let allowed = (1.0 / (order - 1.0)).ln_1p();
-            let Ok(answer) = super::delta(event, adjacency, allowed) else { return f64::INFINITY };
-            mean * answer.bound.upper
+            mean * one.delta(allowed)
         }
-        Stopping::Uniform { .. } | Stopping::Harmonic { .. } => remembered_growth(stopping, event, adjacency),
+        Stopping::Uniform { .. } | Stopping::Harmonic { .. } => log_growth(stopping, one),
     };
     // For a mean below 1 the printed term ln(mean)/(order - 1) would be negative and false: identical candidates already violate it.
     // Zero is the right floor.
-    (curve(order) + rest + runs.ln().max(0.0) / (order - 1.0)) * (1.0 + 1e-12)
+    (curve(order) + rest + at_least(runs.ln()) / (order - 1.0)) * (1.0 + 1e-12)
 }
 
 /// Selections by the privacy profile of one run; alone, since profiles of whole selections do not compose.
@@ -131,15 +114,20 @@ impl Accountant for SelectionAccountant {
         Ok(Bound { lower: 0.0, upper: self.curve(event, adjacency)?.delta(epsilon) })
     }
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn at_order(stopping: Stopping, event: &Event, order: f64) -> f64 {
+        divergence(stopping, event, Adjacency::ZeroOut, &Curve::new(event, Adjacency::ZeroOut), order)
+    }
 
     /// Correction A15: identical candidates, mean 0.5, order 1.5. The true divergence is 0, so a bound below 0 is false.
     #[test]
     fn poisson_mean_below_one_is_not_a_refund() {
         let harmless = Event::pure(1e-9);
-        let value = divergence(Stopping::Poisson { mean: 0.5 }, &harmless, Adjacency::ZeroOut, 1.5);
+        let value = at_order(Stopping::Poisson { mean: 0.5 }, &harmless, 1.5);
         let printed = 0.5f64.ln() / 0.5;
         assert!(printed < -1.38 && value >= 0.0, "{printed} {value}");
     }
@@ -166,8 +154,7 @@ mod tests {
                             / (order - 1.0)
                     };
                     let truth = renyi(p, q).max(renyi(q, p));
-                    let bound =
-                        divergence(Stopping::NegativeBinomial { eta, gamma }, &Event::pure(epsilon), Adjacency::ZeroOut, order);
+                    let bound = at_order(Stopping::NegativeBinomial { eta, gamma }, &Event::pure(epsilon), order);
                     assert!(truth <= bound, "eta {eta} gamma {gamma} order {order}: {truth} > {bound}");
                     tightest = tightest.max(truth / bound);
                 }
@@ -237,7 +224,7 @@ mod tests {
                                 .filter(|p| *p.0 > 1e-250 && *p.1 > 1e-250)
                                 .map(|(p, q)| (order * p.ln() + (1.0 - order) * q.ln()).exp())
                                 .sum();
-                            let bound = divergence(*stopping, &Event::gaussian(1.0 / mu), Adjacency::ZeroOut, order);
+                            let bound = at_order(*stopping, &Event::gaussian(1.0 / mu), order);
                             assert!(sum.ln() / (order - 1.0) <= bound + 1e-9, "{stopping:?} mu {mu} order {order}");
                         }
                     }

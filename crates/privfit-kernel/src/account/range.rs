@@ -1,0 +1,206 @@
+//! Many choices by the exponential mechanism (Gumbel noise, permute-and-flip by its bound): losses in a window of width r, bounded range.
+//!
+//! One choice, at one epsilon, is at its worst a pair of two outcomes with losses t and t - r, t in [0, r] (Dong, Durfee and Rogers, 2020):
+//! P(loss = t) = (e^r - e^t) / (e^r - 1). The worst t depends on epsilon, so that the pointwise maximum over t is attained by no single
+//! mechanism, and composing it is loose. An adversary who picks t anew before each of k choices, knowing all losses so far, reaches exactly
+//!
+//!   V_k(s) = max over t of P(t) V_(k-1)(s - t) + (1 - P(t)) V_(k-1)(s - t + r),   V_0(s) = (1 - e^s)+,
+//!
+//! at epsilon = s. V is convex in a = e^s, so that chords between grid points lie above it, and the maximum over t between two grid points
+//! has a closed form: with z = e^t both chords are lines in a/z, and the value is a constant + A z + B / z with A, B <= 0. The family of pairs is
+//! closed under exchange of P and Q, so that V(-s) = 1 - e^-s + e^-s V(s) and only s >= 0 is kept.
+//!
+//! Composition with everything else. Let G be the profile of a pair that is composed with V. One more choice after which G and V_(k-1) remain
+//! costs max_t E[G * V_(k-1)] <= G * max_t E[V_(k-1)] = G * V_k, whatever the order of choices and other releases: V_k is a dominating pair of the k
+//! choices together, however they are interleaved.
+
+use super::checked::{larger, probability_at_least, probability_at_most};
+use super::table::Table;
+
+/// Additions that one composition may take.
+const WORK: f64 = 6e7;
+
+/// Cells to a window, as many as the work allows, and the number of grid points from 0 upwards.
+fn grid_size(range: f64, count: u64) -> Option<(usize, usize)> {
+    let k = count as f64;
+    // All of it, or as far as 12 standard deviations of r/2 a choice reach: the rest, below 1e-30, counts as infinite.
+    let end = (k * range).min(0.5 * k * range * (0.25 * range).tanh() + 6.0 * range * k.sqrt() + range);
+    if !(end < 600.0 && range > 1e-12) {
+        return None;
+    }
+    let states = |cells: f64| (end / range * cells).ceil() + 2.0 * cells;
+    let mut cells = 512.0;
+    while cells > 8.0 && k * states(cells) * cells > WORK {
+        cells *= 0.5;
+    }
+    (k * states(cells) * cells <= WORK).then_some((cells as usize, states(cells) as usize))
+}
+
+/// The k-fold adaptive optimum as a dominating pair, none where it would take too long or does not fit.
+pub(crate) fn adaptive(range: f64, count: u64) -> Option<Table> {
+    let (cells, n) = grid_size(range, count)?;
+    let width = range / cells as f64;
+    let a: Vec<f64> = (0..n + cells + 1).map(|i| (width * i as f64).exp()).collect();
+    let inverse: Vec<f64> = a.iter().map(|a| 1.0 / a).collect();
+    // Value at grid point i >= 0; beyond the last one, the last value holds.
+    let mut value = vec![0.0; n];
+    let total = range.exp_m1();
+    for step in 0..count {
+        // Chord between grid points i and i + 1 as (intercept, slope) in e^s, for i from -cells upwards.
+        let at = |i: i64| -> f64 {
+            if i >= 0 {
+                return value[(i as usize).min(n - 1)];
+            }
+            let j = (-i) as usize;
+            inverse[j] * value[j.min(n - 1)] + (1.0 - inverse[j])
+        };
+        let point = |i: i64| if i >= 0 { a[i as usize] } else { inverse[(-i) as usize] };
+        let chords: Vec<(f64, f64)> = (-(cells as i64)..n as i64)
+            .map(|i| {
+                let (low, high) = (at(i), at(i + 1));
+                let slope = (high - low) / (point(i + 1) - point(i));
+                (low - slope * point(i), slope)
+            })
+            .collect();
+        // Losses reach no further than range for each choice made so far.
+        let reached = ((step + 1) as usize).saturating_mul(cells).min(n);
+        let mut next = vec![0.0; n];
+        for (i, out) in next.iter_mut().enumerate().take(reached) {
+            let (mut best, mut size) = (0.0, 0.0);
+            for m in 0..cells {
+                // t in [m, m + 1] cells: s - t lies in cell i - m - 1, s - t + r in cell i - m - 1 + cells.
+                let left = i + cells - m - 1;
+                let ((alpha, beta), (alpha2, beta2)) = (chords[left], chords[(left + cells).min(chords.len() - 1)]);
+                let (linear, inverse_part) = (alpha2 - alpha, a[i] * a[cells] * (beta - beta2));
+                let constant = a[cells] * alpha - alpha2 + a[i] * (a[cells] * beta2 - beta);
+                let (z0, z1) = (a[m], a[m + 1]);
+                let z = (inverse_part / linear).sqrt();
+                // Outside of the cell, and for lines that are equal up to rounding, an end is the maximum.
+                let inside = if z > z0 && z < z1 { linear * z + inverse_part / z } else { f64::NEG_INFINITY };
+                let ends = larger(linear * z0 + inverse_part / z0, linear * z1 + inverse_part / z1);
+                let here = constant + larger(inside, ends);
+                if !(here <= best) {
+                    (best, size) = (here, alpha.abs() - a[i] * beta);
+                }
+            }
+            // Lines cancel: their rounding is relative to intercept and slope, not to the value.
+            *out = probability_at_most((best + 16.0 * f64::EPSILON * a[cells] * size) / total);
+        }
+        value = next;
+    }
+    // Rounding has no place beyond the largest loss there is.
+    let top = (count as usize).saturating_mul(cells);
+    let curve: Vec<(f64, f64)> =
+        value.iter().enumerate().map(|(i, v)| (width * i as f64, if i >= top { 0.0 } else { *v })).take(top + 1).collect();
+    Table::symmetric(&curve)
+}
+
+/// What the adversary reaches for certain: t on the grid, so that all losses are, and no chord is needed. `V_k` at offset + i cells for i
+/// from 0 upwards.
+fn reached(range: f64, count: u64, cells: usize, offset: f64, n: usize) -> Vec<f64> {
+    let width = range / cells as f64;
+    let total = range.exp_m1();
+    // P(t) for every t on the grid, and its complement.
+    let keep: Vec<(f64, f64)> =
+        (0..=cells).map(|m| width * m as f64).map(|t| (t.exp() * (range - t).exp_m1() / total, t.exp_m1() / total)).collect();
+    // From -n to n cells; what lies further down is at least 1 - e^s, further up at least 0.
+    let trivial = |i: i64| probability_at_least(-(offset + width * i as f64).exp_m1());
+    let side = n as i64;
+    let mut value: Vec<f64> = (-side..=side).map(trivial).collect();
+    for step in 0..count {
+        let mut next = value.clone();
+        let reach = (step as usize + 1).saturating_mul(cells).min(n) as i64;
+        for i in -reach..=reach.min(side) {
+            let mut best = value[(i + side) as usize];
+            for (m, (p, q)) in keep.iter().enumerate() {
+                let low = i - m as i64;
+                let high = low + cells as i64;
+                let below = if low < -side { trivial(low) } else { value[(low + side) as usize] };
+                let above = if high > side { 0.0 } else { value[(high + side) as usize] };
+                let here = p * below + q * above;
+                if here > best {
+                    best = here;
+                }
+            }
+            next[(i + side) as usize] = best;
+        }
+        value = next;
+    }
+    value.split_off(n)
+}
+
+/// A lower bound on what k choices cost: an adversary who picks t on a grid, knowing all losses so far. `upper` is a bound on the answer. None
+/// where it would take too long.
+pub(crate) fn reached_epsilon(range: f64, count: u64, delta: f64, upper: f64) -> Option<f64> {
+    let (cells, n) = grid_size(range, count)?;
+    let width = range / cells as f64;
+    let exceeds = |v: f64| v * (1.0 - SLACK) > delta;
+    let curve = reached(range, count, cells, 0.0, n);
+    let Some(last) = curve.iter().rposition(|v| exceeds(*v)) else { return Some(0.0) };
+    // Between two grid points by grids that begin between them.
+    let (base, mut low, mut high) = (width * last as f64, 0.0, width);
+    for _ in 0..4 {
+        let middle = 0.5 * (low + high);
+        if exceeds(reached(range, count, cells, middle, n)[last]) { low = middle } else { high = middle }
+    }
+    Some(if base + low < upper { base + low } else { upper })
+}
+
+/// The same for a delta at an epsilon.
+pub(crate) fn reached_delta(range: f64, count: u64, epsilon: f64) -> Option<f64> {
+    let (cells, n) = grid_size(range, count)?;
+    let width = range / cells as f64;
+    let slot = (epsilon / width).floor();
+    if !(slot < n as f64) {
+        return Some(0.0);
+    }
+    let offset = epsilon - width * slot;
+    Some(probability_at_least(reached(range, count, cells, offset, n)[slot as usize] * (1.0 - SLACK)))
+}
+
+/// Rounding of sums of positive terms, over all choices.
+const SLACK: f64 = 1e-11;
+
+#[cfg(test)]
+mod tests {
+    use super::super::profile::Profile;
+    use super::*;
+
+    /// Two choices by brute force over t, then t again for each outcome: the table lies just above.
+    #[test]
+    fn two_choices_by_brute_force() {
+        for range in [0.1f64, 0.7, 2.0] {
+            let table = adaptive(range, 2).unwrap();
+            let p = |t: f64| (range.exp() - t.exp()) / range.exp_m1();
+            let one = |s: f64| {
+                (0..=400)
+                    .map(|i| range * f64::from(i) / 400.0)
+                    .map(|t| p(t) * (-(s - t).exp_m1()).max(0.0) + (1.0 - p(t)) * (-(s - t + range).exp_m1()).max(0.0))
+                    .fold(0.0, f64::max)
+            };
+            for share in [0.0, 0.3, 0.9, 1.3, 1.9] {
+                let s = share * range;
+                let truth = (0..=400)
+                    .map(|i| range * f64::from(i) / 400.0)
+                    .map(|t| p(t) * one(s - t) + (1.0 - p(t)) * one(s - t + range))
+                    .fold(0.0, f64::max);
+                let (ours, reached) = (table.delta(s), reached_delta(range, 2, s).unwrap());
+                assert!(ours >= truth && ours <= truth * 1.002 + 3e-6, "{range} {s}: {ours} {truth}");
+                assert!(reached <= ours && reached >= 0.99 * truth, "{range} {s}: {reached} {truth}");
+            }
+        }
+    }
+
+    /// One choice is the pointwise maximum.
+    #[test]
+    fn one_choice_is_the_profile() {
+        for range in [0.2f64, 1.5] {
+            let (table, profile) = (adaptive(range, 1).unwrap(), super::super::profile::BoundedRange { range });
+            for i in -9..10 {
+                let e = range * f64::from(i) / 10.0;
+                let (ours, truth) = (table.delta(e), profile.delta(e));
+                assert!(ours >= truth * (1.0 - 1e-12) && ours <= truth + 1e-4 * range, "{range} {e}: {ours} {truth}");
+            }
+        }
+    }
+}

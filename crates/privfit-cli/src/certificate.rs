@@ -102,7 +102,7 @@ pub(crate) fn selected_line(artifact: &Artifact) -> Option<String> {
     let some: Vec<&str> = chosen.iter().take(NAMED).map(|i| names[*i].as_str()).collect();
     let rest = chosen.len().saturating_sub(NAMED);
     let more = if rest > 0 { format!(", and {rest} more") } else { String::new() };
-    Some(format!("{} of {} columns, released information: {}{more}", chosen.len(), names.len(), some.join(", ")))
+    Some(format!("{} of {} columns, released information: {}{more}", chosen.len(), names.len(), one_line(&some.join(", "))))
 }
 
 impl Certificate {

@@ -198,17 +198,15 @@ fn judge(artifact: &Artifact) -> Examined {
         today
     };
     if !g.private || g.simulated || !c.guarantee.private {
-        let why = match (&again, g.simulated) {
-            (_, true) => "simulated: the noise came from a seed",
-            (Some(Ok(plan)), _) if matches!(plan.event, Event::NotPrivate { .. }) => "a published form without a guarantee",
+        // A reason that only the file gives is not repeated.
+        let planned = again.as_ref().and_then(|a| a.as_ref().ok()).map(|plan| &plan.event);
+        let why = match planned {
+            _ if g.simulated => "simulated: the noise came from a seed",
+            Some(Event::NotPrivate { why }) => why,
             _ => "it says so itself",
         };
         checks.push(Check::new("guarantee", false, format!("the model is not private, epsilon is infinite ({why})")));
-        // A reason that only the file gives is not repeated.
-        let event = match &again {
-            Some(Ok(plan)) if !g.simulated && matches!(plan.event, Event::NotPrivate { .. }) => plan.event.clone(),
-            _ => Event::NotPrivate { why: why.into() },
-        };
+        let event = Event::NotPrivate { why: why.into() };
         let today = derive(&Guarantee { private: false, event, ..g.clone() });
         return Examined { verdict: Verdict { checks }, certificate: Some(today) };
     }

@@ -14,9 +14,11 @@ use crate::artifact::{Artifact, Guarantee, Training};
 use crate::error::{Error, Result};
 use privfit_kernel::account::Event;
 use serde::Serialize;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-/// Longest that a file may keep a verifier busy. Ordinary files take a fraction of a second, and what takes longer is not checked.
+/// Longest that a file may keep a verifier busy. Ordinary files take a fraction of a second, and what takes longer is not checked. It is the
+/// last resort: events and selections have limits of their own.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// What a check came to.
@@ -154,8 +156,13 @@ pub fn examine(artifact: &Artifact) -> Examined {
     };
     // As deep as the stack of a program's first thread: accountants may nest. Without a thread nothing is worked out.
     let _ = std::thread::Builder::new().stack_size(8 << 20).spawn(work);
-    receive.recv_timeout(LONGEST).unwrap_or_else(|_| {
-        let text = format!("it was not worked out within {} seconds, and ordinary files are", LONGEST.as_secs());
+    receive.recv_timeout(LONGEST).unwrap_or_else(|error| {
+        let text = match error {
+            RecvTimeoutError::Timeout => {
+                format!("it was not worked out within {} seconds, and ordinary files are", LONGEST.as_secs())
+            }
+            RecvTimeoutError::Disconnected => "the program failed while it worked it out".into(),
+        };
         Examined { verdict: Verdict { checks: vec![Check::with("time", Answer::NotChecked, text)] }, certificate: None }
     })
 }

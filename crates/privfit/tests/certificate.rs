@@ -347,6 +347,8 @@ fn another_program_does_not_hide_sentences() {
     assert_eq!(examined.verdict.answer(), Answer::NotChecked);
     let shown = serde_json::to_string(&examined.certificate.unwrap()).unwrap();
     assert!(!shown.contains("PERFECT") && shown.contains("at most"), "{shown}");
+    // What is left out is said to be, and not to be empty.
+    assert!(shown.contains("in a way that was not checked") && !shown.contains("by name, in the job"), "{shown}");
     assert!(ModelReport::gather(&forged, None, false).is_err());
     let report = ModelReport::gather(&forged, None, true).unwrap();
     for form in [Form::Html, Form::Markdown, Form::Json] {

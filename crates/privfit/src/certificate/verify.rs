@@ -170,7 +170,23 @@ pub fn examine(artifact: &Artifact) -> Examined {
 /// What a file records about its plan, without what was not checked.
 fn unchecked(training: &Training) -> Training {
     let method = crate::method::find(&training.method).map_or("unknown", |m| m.name).into();
-    Training { method, plan: Vec::new(), reason: None, public: Vec::new(), settings: Vec::new(), ..training.clone() }
+    // Names of settings are text too: only those that some method or loss has are repeated.
+    let mut settings = training.settings.clone();
+    settings.retain(|(name, _)| {
+        let named = |m: &crate::method::Method| m.settings.iter().any(|s| s.0 == name);
+        crate::method::ALL.iter().any(named) || crate::loss::ALL.iter().any(|l| l.numbers.iter().any(|n| n.name == name))
+    });
+    Training { method, plan: Vec::new(), reason: None, public: Vec::new(), settings, ..training.clone() }
+}
+
+/// Says so where something was left out: nothing at all would be a statement too.
+fn blank(mut certificate: Certificate) -> Certificate {
+    let text = || "not checked".to_string();
+    certificate.mechanism.plan = vec![("all of it".into(), text())];
+    certificate.unprotected.facts = vec![super::Fact { what: "facts that were taken as public".into(), source: text() }];
+    certificate.preparation.method = "in a way that was not checked".into();
+    certificate.preparation.other = "not checked".into();
+    certificate
 }
 
 fn judge(artifact: &Artifact) -> Examined {
@@ -215,6 +231,7 @@ fn judge(artifact: &Artifact) -> Examined {
         checks.push(Check::new("guarantee", false, format!("the model is not private, epsilon is infinite ({why})")));
         let event = Event::NotPrivate { why: why.into() };
         let today = derive(&Guarantee { private: false, event, ..g.clone() });
+        let today = if matches!(again, Some(Ok(_))) { today } else { blank(today) };
         return Examined { verdict: Verdict { checks }, certificate: Some(today) };
     }
     vulnerabilities(artifact, &mut checks);
@@ -259,6 +276,7 @@ fn judge(artifact: &Artifact) -> Examined {
     }
     groups(artifact, &compared, same_planner && same_texts, &mut checks);
     declared(artifact, &mut checks);
+    let today = if matches!(again, Some(Ok(_))) { today } else { blank(today) };
     Examined { verdict: Verdict { checks }, certificate: Some(today) }
 }
 

@@ -44,15 +44,16 @@ class TunePlan(dict):
 
 
 class Checks(list):
-    """Checks, each with ``name``, ``held`` and ``text``."""
+    """Checks, each with ``name``, ``answer`` and ``text``. There are four answers: ``holds``, ``does-not-hold``, ``not-checked`` and
+    ``declared``, which is the publisher's word."""
 
     @property
     def holds(self) -> bool:
-        """Whether every check held."""
-        return all(check["held"] for check in self)
+        """Whether everything that can be recomputed was, and agrees."""
+        return all(check["answer"] in ("holds", "declared") for check in self)
 
     def __repr__(self) -> str:
-        return "\n".join(f"{'holds' if c['held'] else 'FAILS'}  {c['name']:<26} {c['text']}" for c in self)
+        return "\n".join(f"{c['answer'].replace('-', ' '):<14} {c['name']:<26} {c['text']}" for c in self)
 
 
 class Certificate:

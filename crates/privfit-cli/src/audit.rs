@@ -21,6 +21,7 @@ use std::path::PathBuf;
   privfit audit distribution --method output --loss logistic --adjacency replace-one
   privfit audit canaries --method noisy-sgd --set sampling_rate=0.1 --canaries 2000
   privfit audit precision
+  privfit audit sensitivity --model model.json --pairs 200
 
 An audit finds bugs; it proves a guarantee wrong, never right. Its setting is weak on
 purpose (epsilon 10 at delta 1e-5, a mu of 2): a bug shows there in a few hundred runs, and
@@ -50,6 +51,9 @@ struct Common {
     /// A method of `privfit methods`; for precision all of them by default
     #[arg(long)]
     method: Option<String>,
+    /// A model file: audit exactly the plan that it records, for as many rows
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["method", "loss", "schema", "epsilon", "delta", "adjacency", "set", "rows"])]
+    model: Option<PathBuf>,
     /// Loss; one that fits by default
     #[arg(long)]
     loss: Option<String>,
@@ -140,16 +144,44 @@ impl Common {
         self.method.as_deref().ok_or_else(|| Failure::misuse(format!("no method is given: add --method, one of {}", known())))
     }
 
+    /// The plan of a model file, and as many rows as it is for.
+    fn recorded(&self, path: &std::path::Path) -> Result<Scene, Failure> {
+        let artifact = crate::predict::read_model(path)?;
+        let subject = Shipped::of_model(&artifact)?;
+        let rows = usize::try_from(artifact.training.rows).ok().filter(|r| (1..=1 << 24).contains(r));
+        let rows =
+            rows.ok_or_else(|| Failure::misuse("the plan is for more rows than an audit can make: audit its method by name"))?;
+        let others = self.others(&artifact.schema)?;
+        if !others.is_empty() && others.len() != rows {
+            return Err(Failure::misuse(format!(
+                "the plan is for {rows} rows and the files have others: give the rows of the model"
+            )));
+        }
+        Ok(Scene { maker: RowMaker::new(subject.schema())?, subject, rows, others })
+    }
+
+    /// The records that were given.
+    fn others(&self, schema: &Schema) -> Result<Vec<Row>, Failure> {
+        if self.data.is_empty() {
+            return Ok(Vec::new());
+        }
+        crate::note("note: what follows is computed from your records without protection: it is as confidential as they are");
+        quiet();
+        let others = own_rows(&Source { files: self.data.clone(), labels: self.labels.clone() }, schema)?;
+        match others.is_empty() {
+            true => Err(Failure::misuse("the files hold no records: give others, or leave out --data")),
+            false => Ok(others),
+        }
+    }
+
     fn scene(&self, rows: u64) -> Result<Scene, Failure> {
+        if let Some(path) = &self.model {
+            return self.recorded(path);
+        }
         let mut question = self.question(self.method()?, self.rows.unwrap_or(rows))?;
         let mut others = Vec::new();
         if let (Some(schema), false) = (&question.schema, self.data.is_empty()) {
-            crate::note("note: what follows is computed from your records without protection: it is as confidential as they are");
-            quiet();
-            others = own_rows(&Source { files: self.data.clone(), labels: self.labels.clone() }, schema)?;
-            if others.is_empty() {
-                return Err(Failure::misuse("the files hold no records: give others, or leave out --data"));
-            }
+            others = self.others(schema)?;
             question.rows = others.len() as u64;
         }
         if question.rows == 0 {
@@ -187,6 +219,11 @@ impl Common {
         if !self.data.is_empty() {
             return Err(Failure::misuse("canaries are records of their own: leave out --data"));
         }
+        if self.model.is_some() {
+            return Err(Failure::misuse(
+                "canaries have a schema of their own: use `audit sensitivity --model` or `audit distribution --model`",
+            ));
+        }
         let question = self.question(self.method()?, self.canaries)?;
         let bar = Bar::new(1, self.format == Format::Text, "one run");
         let found = canaries::audit(&question, self.canaries, &|| {})?;
@@ -199,12 +236,21 @@ impl Common {
         if fits == 0 {
             return Err(Failure::misuse("precision needs fits: give --runs of at least 1"));
         }
-        let names: Vec<&str> = match &self.method {
-            Some(name) => vec![name],
-            None => method::ALL.iter().map(|m| m.name).collect(),
+        let names: Vec<&str> = match (&self.method, &self.model) {
+            (Some(name), _) => vec![name],
+            (None, Some(_)) => Vec::new(),
+            (None, None) => method::ALL.iter().map(|m| m.name).collect(),
         };
         let bar = Bar::new(names.len() as u64 + fits, self.format == Format::Text, "releases");
         let mut grids = Vec::new();
+        if let Some(path) = &self.model {
+            let scene = self.recorded(path)?;
+            let (kinds, adjacency) = (privfit::audit::pair::KINDS.iter(), scene.subject.claim().adjacency);
+            let mut random = Random::new(4);
+            let world = |kind: &&'static str| scene.maker.pair(kind, scene.rows, adjacency, &mut random, &[]).a;
+            let worlds: Vec<Vec<Row>> = kinds.map(world).collect();
+            grids.push((scene.subject.name(), precision::grid(&scene.subject, &worlds, &|| {})?));
+        }
         for name in &names {
             let mut question = self.question(name, self.rows.unwrap_or(20))?;
             if self.method.is_none() && ["sgd", "frank-wolfe"].iter().any(|n| name.contains(n)) && self.set.is_empty() {

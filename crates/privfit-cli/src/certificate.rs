@@ -4,15 +4,19 @@ use crate::predict::{read_bytes, read_model};
 use crate::spend::Purse;
 use crate::{Failure, Format, print_line};
 use clap::{Args, Subcommand};
-use privfit::certificate::verify::{Check, Verdict, verify_artifact};
+use privfit::certificate::verify::{Answer, Examined, Verdict, examine, verify_artifact};
 use privfit::certificate::{Declared, entry, page, yaml};
-use privfit::{Artifact, Error};
+use privfit::foreign::one_line;
+use privfit::{Artifact, Error, signature};
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
 #[command(after_help = "Examples:
   privfit certificate show model.json
   privfit certificate verify model.json --ledger visits.ledger
+  privfit certificate key --out clinic.key
+  privfit certificate sign model.json --key clinic.key
+  privfit certificate verify model.json --key clinic.key.pub
   privfit certificate export model.json --registry names.toml --out entry.yaml")]
 pub(crate) struct Certificate {
     #[command(subcommand)]
@@ -29,7 +33,11 @@ enum What {
         #[arg(long, value_enum, default_value = "text")]
         format: Format,
     },
-    /// Work every number out again from the recorded noise; exit code 1 if a claim does not hold, 4 if a byte was changed
+    /// Make the plan again, and every number and sentence with it; exit code 1 if one does not hold or was not checked, 4 if a byte was changed
+    #[command(after_help = "Example: privfit certificate verify model.json --key clinic.key.pub --ledger visits.ledger
+
+Four answers: holds (recomputed, and it agrees), does not hold, not checked (not by this version: exit code 1 unless --allow-unchecked),
+declared (the publisher's word, such as the registry fields, and that the weights came from this run).")]
     Verify {
         /// A model file
         model: PathBuf,
@@ -39,9 +47,37 @@ enum What {
         /// File with the key of the ledger, if it was made with one
         #[arg(long, value_name = "FILE")]
         ledger_key: Option<PathBuf>,
+        /// Public key of whoever is expected to have signed it
+        #[arg(long, value_name = "FILE")]
+        key: Option<PathBuf>,
+        /// The signature [default: MODEL.sig]
+        #[arg(long, value_name = "FILE", requires = "key")]
+        signature: Option<PathBuf>,
+        /// Exit code 0 also where something was not checked
+        #[arg(long)]
+        allow_unchecked: bool,
         /// How it is printed
         #[arg(long, value_enum, default_value = "text")]
         format: Format,
+    },
+    /// Make a pair of keys for signatures: NAME for yourself, NAME.pub for everybody
+    #[command(after_help = "Example: privfit certificate key --out clinic.key")]
+    Key {
+        /// Where the private key goes
+        #[arg(long)]
+        out: PathBuf,
+    },
+    /// Sign a model file, all of it: the signature goes into a file beside it, and the model stays as it is
+    #[command(after_help = "Example: privfit certificate sign model.json --key clinic.key")]
+    Sign {
+        /// A model file
+        model: PathBuf,
+        /// The private key
+        #[arg(long)]
+        key: PathBuf,
+        /// Where the signature goes [default: MODEL.sig]
+        #[arg(long)]
+        out: Option<PathBuf>,
     },
     /// An entry for the public registry of deployments, YAML or JSON by the name of the file
     Export {
@@ -66,16 +102,25 @@ pub(crate) fn selected_line(artifact: &Artifact) -> Option<String> {
     let some: Vec<&str> = chosen.iter().take(NAMED).map(|i| names[*i].as_str()).collect();
     let rest = chosen.len().saturating_sub(NAMED);
     let more = if rest > 0 { format!(", and {rest} more") } else { String::new() };
-    Some(format!("{} of {} columns, released information: {}{more}", chosen.len(), names.len(), some.join(", ")))
+    Some(format!("{} of {} columns, released information: {}{more}", chosen.len(), names.len(), one_line(&some.join(", "))))
 }
 
 impl Certificate {
     pub(crate) fn run(self) -> Result<(), Failure> {
         match self.what {
             What::Show { model, format } => show(&model, format),
-            What::Verify { model, ledger, ledger_key, format } => {
-                verify(&model, &Purse { ledger, ledger_key, request: None }, format)
+            What::Verify { model, ledger, ledger_key, key, signature, allow_unchecked, format } => {
+                let key = key.as_deref().map(|key| (key, signature.unwrap_or_else(|| beside(&model))));
+                let purse = Purse { ledger, ledger_key, ..Purse::default() };
+                verify(&model, &purse, key, allow_unchecked, format)
             }
+            What::Key { out } => {
+                let public = signature::make_keys(&out)?;
+                print_line(&format!("private    {}: keep it to yourself; only you can read the file", out.display()));
+                print_line(&format!("public     {}: publish it where people expect your word", public.display()));
+                Ok(())
+            }
+            What::Sign { model, key, out } => sign(&model, &key, &out.unwrap_or_else(|| beside(&model))),
             What::Export { model, registry, out } => export(&model, registry.as_deref(), &out),
         }
     }
@@ -86,61 +131,119 @@ fn json(value: &impl serde::Serialize) -> Result<serde_json::Value, Failure> {
         .map_err(|_| Failure(Error::Damaged("the certificate can't be written as JSON: fetch it again".into())))
 }
 
+/// What is printed is what was recomputed, never what the file says; what was not checked is left out.
 fn show(model: &Path, format: Format) -> Result<(), Failure> {
     let artifact = read_model(model)?;
-    if format == Format::Json {
-        let mut object = json(&artifact.certificate)?;
-        if let Some(chosen) = artifact.selected() {
-            // Which columns the weights have is in the weights, and so not in the certificate.
-            let names = artifact.schema.feature_names();
-            object["selected"] = chosen.iter().map(|i| names[*i].as_str()).collect();
+    let Examined { verdict, certificate } = examine(&artifact);
+    let claims = artifact.guarantee.private || artifact.certificate.guarantee.private;
+    if let Some(certificate) = certificate {
+        if format == Format::Json {
+            let mut object = json(&certificate)?;
+            if let Some(chosen) = artifact.selected() {
+                // Which columns the weights have is in the weights, and so not in the certificate.
+                let names = artifact.schema.feature_names();
+                object["selected"] = chosen.iter().map(|i| names[*i].as_str()).collect();
+            }
+            print_line(&object.to_string());
+        } else {
+            let scores = artifact.model.weights.len();
+            let mut released = vec![format!("weights of {scores} score{}", if scores == 1 { "" } else { "s" })];
+            released.extend(selected_line(&artifact));
+            if let Some(map) = &artifact.model.map {
+                let kept = map.factors.iter().filter(|f| **f != 0.0).count();
+                released.push(format!("factors of {kept} columns, by which rows are changed before they meet the weights"));
+            }
+            print_line(page(&certificate, &released).trim_end());
         }
-        print_line(&object.to_string());
-        return Ok(());
     }
-    let scores = artifact.model.weights.len();
-    let mut released = vec![format!("weights of {scores} score{}", if scores == 1 { "" } else { "s" })];
-    released.extend(selected_line(&artifact));
-    if let Some(map) = &artifact.model.map {
-        let kept = map.factors.iter().filter(|f| **f != 0.0).count();
-        released.push(format!("factors of {kept} columns, by which rows are changed before they meet the weights"));
+    // A model that says itself that it is not private may be shown; a false claim may not pass for a true one.
+    if claims {
+        if let Some(open) = verdict.first(Answer::NotChecked) {
+            crate::note(&format!("note: not checked, and left out above: {}: {}", one_line(&open.name), one_line(&open.text)));
+        }
+        verdict.accept("the certificate", true)?;
     }
-    print_line(page(&artifact.certificate, &released).trim_end());
     Ok(())
 }
 
-fn verify(model: &Path, purse: &Purse, format: Format) -> Result<(), Failure> {
+/// Where the signature of a model stands.
+fn beside(model: &Path) -> PathBuf {
+    let mut name = model.as_os_str().to_owned();
+    name.push(".sig");
+    PathBuf::from(name)
+}
+
+fn sign(model: &Path, key: &Path, out: &Path) -> Result<(), Failure> {
+    let bytes = read_bytes(model)?;
+    let artifact = Artifact::from_bytes(&bytes)?;
+    // Nobody puts their name under a claim that does not hold.
+    verify_artifact(&artifact).into_result("the certificate")?;
+    let text = signature::sign(&bytes, &crate::fit::read_text(key, "key")?)?;
+    if out.exists() && !std::fs::read_to_string(out).is_ok_and(|old| old.contains("privfit-signature")) {
+        return Err(Failure::misuse(format!("{} is there and is not a signature: give another --out", out.display())));
+    }
+    privfit::artifact::publish(out, text.as_bytes())
+        .map_err(|_| Failure::misuse(format!("cannot write {}: check the disk and the path", out.display())))?;
+    print_line(&format!("signature  {}", out.display()));
+    print_line(&format!("next       privfit certificate verify {} --key {}.pub", model.display(), key.display()));
+    Ok(())
+}
+
+fn verify(
+    model: &Path,
+    purse: &Purse,
+    key: Option<(&Path, PathBuf)>,
+    allow_unchecked: bool,
+    format: Format,
+) -> Result<(), Failure> {
     let bytes = read_bytes(model)?;
     let artifact = Artifact::from_bytes(&bytes)?;
     let mut verdict = verify_artifact(&artifact);
-    match (purse.open()?, &artifact.certificate.identity.ledger) {
-        (Some(mut ledger), _) => {
-            let (status, checks) = privfit::ledger::verify::verify(&mut ledger)?;
-            verdict.checks.extend(checks);
-            verdict.checks.extend(crate::ledger::against(&status, &artifact, &bytes));
-        }
-        (None, Some(_)) => {
-            let text = "not compared: the model names a ledger, give it with --ledger";
-            verdict.checks.push(Check::new("ledger", true, text));
-        }
-        (None, None) => {}
+    if let Some(mut ledger) = purse.open()? {
+        let (status, checks) = privfit::ledger::verify::verify(&mut ledger)?;
+        // It was the publisher's word until here.
+        verdict.checks.retain(|c| c.name != "ledger");
+        verdict.checks.extend(checks);
+        verdict.checks.extend(crate::ledger::against(&status, &artifact, &bytes));
     }
-    say(verdict, "the certificate", format)
+    if let Some((key, place)) = key {
+        let (public, signed) = (crate::fit::read_text(key, "key")?, crate::fit::read_text(&place, "signature")?);
+        verdict.checks.push(signature::check(&bytes, &signed, &public)?);
+    }
+    say(verdict, "the certificate", allow_unchecked, format)
 }
 
-/// Prints checks; a refusal if one does not hold.
-pub(crate) fn say(verdict: Verdict, what: &str, format: Format) -> Result<(), Failure> {
+/// Prints the verdict and its checks; a refusal if one does not hold, or was not made and that is not allowed.
+pub(crate) fn say(verdict: Verdict, what: &str, allow_unchecked: bool, format: Format) -> Result<(), Failure> {
     match format {
         Format::Json => {
-            print_line(&serde_json::json!({"holds": verdict.holds(), "checks": json(&verdict.checks)?}).to_string());
+            let object = serde_json::json!({
+                "verdict": verdict.answer(), "holds": verdict.holds(), "checks": json(&verdict.checks)?,
+            });
+            print_line(&object.to_string());
         }
         Format::Text => {
-            for check in &verdict.checks {
-                print_line(&format!("{:<6} {:<26} {}", if check.held { "holds" } else { "fails" }, check.name, check.text));
+            print_line(&format!("verdict        {}", summary(&verdict)));
+            // What is wrong first.
+            let order = [Answer::DoesNotHold, Answer::NotChecked, Answer::Holds, Answer::Declared];
+            for check in order.iter().flat_map(|a| verdict.checks.iter().filter(move |c| c.answer == *a)) {
+                print_line(&format!("{:<14} {:<26} {}", check.answer.text(), one_line(&check.name), one_line(&check.text)));
             }
         }
     }
-    Ok(verdict.into_result(what)?)
+    Ok(verdict.accept(what, allow_unchecked)?)
+}
+
+/// The verdict in a line.
+fn summary(verdict: &Verdict) -> String {
+    let names = |answer| verdict.checks.iter().filter(|c| c.answer == answer).map(|c| one_line(&c.name)).collect::<Vec<_>>();
+    let (wrong, open, word) = (names(Answer::DoesNotHold), names(Answer::NotChecked), names(Answer::Declared));
+    let declared = if word.is_empty() { String::new() } else { format!("; the publisher's word: {}", word.join(", ")) };
+    match verdict.answer() {
+        Answer::DoesNotHold => format!("does not hold: {}", wrong.join(", ")),
+        Answer::NotChecked => format!("not checked as a whole: {}{declared}", open.join(", ")),
+        _ => format!("holds: {} checks{declared}", names(Answer::Holds).len()),
+    }
 }
 
 fn export(model: &Path, registry: Option<&Path>, out: &Path) -> Result<(), Failure> {

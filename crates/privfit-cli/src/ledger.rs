@@ -181,7 +181,7 @@ fn check(place: &Place, models: &[PathBuf]) -> Result<(), Failure> {
         let bytes = crate::predict::read_bytes(path)?;
         verdict.checks.extend(against(&status, &Artifact::from_bytes(&bytes)?, &bytes));
     }
-    crate::certificate::say(verdict, "the ledger", place.format)
+    crate::certificate::say(verdict, "the ledger", false, place.format)
 }
 
 /// Whether a model stands in a ledger.

@@ -173,6 +173,7 @@ fn main() -> ExitCode {
 /// Prints a line and ends quietly if nobody reads any more.
 pub(crate) fn print_line(line: &str) {
     use std::io::Write;
+    let line = style::Paint::out().safe(line);
     if writeln!(std::io::stdout().lock(), "{line}").is_err() {
         std::process::exit(0);
     }
@@ -181,5 +182,5 @@ pub(crate) fn print_line(line: &str) {
 /// Prints a line for people. A screen that is closed or full is no reason to fail.
 pub(crate) fn note(line: &str) {
     use std::io::Write;
-    let _ = writeln!(std::io::stderr().lock(), "{}", style::Paint::err().line(line));
+    let _ = writeln!(std::io::stderr().lock(), "{}", style::Paint::err().line(&style::Paint::err().safe(line)));
 }

@@ -249,6 +249,7 @@ impl Evaluate {
                 print_line(&format!("{name:<10}{text}"));
             }
             for (name, point, mean) in apart.iter().flat_map(Apart::report) {
+                let name = privfit::foreign::one_line(name);
                 print_line(&format!("column    {name}: point {point:.6}, mean distance {mean:.6}"));
             }
             crate::note("these rows count as public: the numbers above are exact and nothing protects them");

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
   privfit report visits.ledger --out budget.html
 
 One file that loads nothing: open it in a browser, print it, or send it by mail. A certificate or a ledger that does not hold gets no
-page. --results takes what `privfit evaluate --format json` prints, or lines like {\"epsilon\": 1, \"accuracy\": 0.8}; null as an
+page, and no page shows a sentence that was not recomputed. --results takes what `privfit evaluate --format json` prints, or lines like {\"epsilon\": 1, \"accuracy\": 0.8}; null as an
 epsilon is a run without privacy.")]
 pub(crate) struct Report {
     /// A model file, a ledger, or postgres://user@host/database#name
@@ -34,6 +34,9 @@ pub(crate) struct Report {
     /// File with the key of the ledger, if it was made with one
     #[arg(long, value_name = "FILE")]
     ledger_key: Option<PathBuf>,
+    /// Write a page also where something was not checked: what was not recomputed is left out of it
+    #[arg(long)]
+    allow_unchecked: bool,
     /// Write over a file that is not a report
     #[arg(long)]
     overwrite: bool,
@@ -88,7 +91,7 @@ impl Report {
             false => {
                 let artifact = Artifact::from_bytes(&read_bytes(Path::new(&self.what))?)?;
                 let results = self.results.as_deref().map(read_results).transpose()?;
-                let report = ModelReport::gather(&artifact, results)?;
+                let report = ModelReport::gather(&artifact, results, self.allow_unchecked)?;
                 if !report.private {
                     note("note: this model is not private, and the report says so");
                 }

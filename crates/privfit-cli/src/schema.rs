@@ -155,7 +155,8 @@ fn check(path: &PathBuf) -> Result<(), Failure> {
             return Ok(());
         }
     };
-    print_line(&format!("{}: {} encoded features, predicts {task}", schema.name, schema.dimension()));
+    let name = privfit::foreign::one_line(&schema.name);
+    print_line(&format!("{name}: {} encoded features, predicts {task}", schema.dimension()));
     Ok(())
 }
 

@@ -84,7 +84,7 @@ impl Bounds {
             let (rows, _) = public_rows(&job, None)?;
             let purchase = prepare(draft, target, adjacency, self.beyond, rows)?;
             let view = |a| privfit::artifact::epsilon(purchase.event(), a, self.delta);
-            print_line(&format!("columns   {}", purchase.columns().join(", ")));
+            print_line(&format!("columns   {}", privfit::foreign::one_line(&purchase.columns().join(", "))));
             print_line(&format!("noise     {:.1} records on each count", purchase.noise()));
             print_line(&format!(
                 "cost      {}",

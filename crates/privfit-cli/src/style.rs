@@ -2,6 +2,12 @@
 
 use std::io::IsTerminal;
 
+/// The end of bold, dim and red.
+const RESET: &str = "\x1b[0m";
+
+/// Every code that we write.
+const OURS: [&str; 4] = ["\x1b[1m", "\x1b[2m", "\x1b[1;31m", RESET];
+
 /// Whether an output takes colour.
 #[derive(Clone, Copy)]
 pub(crate) struct Paint(bool);
@@ -31,6 +37,19 @@ impl Paint {
         self.with("2", text)
     }
 
+    /// What may be printed of a line: names from files that others wrote may be in it, and only our own bold, dim and red act on a terminal.
+    pub(crate) fn safe(self, line: &str) -> String {
+        let mut out = privfit::foreign::printable(line);
+        if self.0 && line.contains('\x1b') {
+            for code in OURS {
+                out = out.replace(&privfit::foreign::printable(code), code);
+            }
+            // Whatever was begun ends with the line.
+            out.push_str(RESET);
+        }
+        out
+    }
+
     /// A line of talk: what is wrong in red, what is by the way dim.
     pub(crate) fn line(self, line: &str) -> String {
         match line.split_once("error: ") {
@@ -54,6 +73,14 @@ pub(crate) fn allowed() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn foreign_codes_do_not_act() {
+        let hostile = "a\x1b[2Jb\x1b[8mc\r\x1b[1md";
+        assert_eq!(Paint(false).safe(hostile), "a\\u001b[2Jb\\u001b[8mc\\u000d\\u001b[1md");
+        assert_eq!(Paint(true).safe(hostile), "a\\u001b[2Jb\\u001b[8mc\\u000d\x1b[1md\x1b[0m");
+        assert_eq!(Paint(true).safe(&Paint(true).bold("x")), "\x1b[1mx\x1b[0m\x1b[0m");
+    }
 
     #[test]
     fn only_what_is_meant_is_coloured() {

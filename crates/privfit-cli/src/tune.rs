@@ -95,8 +95,7 @@ impl Tune {
             }
         }
         asked.job = tune_public::job_of(&tried[0].candidate, &asked.job);
-        let mut prepared = prepare(&asked.job, rows, counted)?;
-        prepared.public.push(format!("settings: the best of {} candidates on rows that were declared public", tried.len()));
+        let prepared = prepare(&asked.job, rows, counted)?.chosen_on_public_rows(tried.len());
         self.fit.train(&prepared, prepared.plan.ticks(), asked, &place)
     }
 

@@ -66,7 +66,8 @@ fn from_a_budget_to_nothing_left() {
         text.contains("2 jobs, epsilon 0.") && text.contains(", not 1.0") && text.contains("next      one more job"),
         "{text}"
     );
-    assert!(ok(&here, "ledger verify l --model m.json m2.json").lines().all(|l| l.starts_with("holds")));
+    let checks = ok(&here, "ledger verify l --model m.json m2.json");
+    assert!(checks.starts_with("verdict        holds") && checks.lines().skip(1).all(|l| l.starts_with("holds")), "{checks}");
     // Until there is nothing left for a job of this size.
     let last = (0..20).find(|_| !run(&here, "fit job.toml --out m3.json").status.success());
     assert!(last.is_some());

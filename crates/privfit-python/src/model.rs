@@ -7,7 +7,7 @@ use crate::interrupt::without_lock;
 use crate::ledger::open;
 use crate::schema::Schema;
 use privfit::artifact::publish;
-use privfit::certificate::verify::verify_artifact;
+use privfit::certificate::verify::{examine, verify_artifact};
 use privfit::certificate::{page, up};
 use privfit::data::encode::{Encoder, Row};
 use privfit::data::memory::Memory;
@@ -102,14 +102,15 @@ impl Model {
     }
 
     /// The certificate as a page of text.
-    fn certificate_text(&self) -> String {
+    fn certificate_text(&self) -> PyResult<String> {
         let scores = self.artifact.model.weights.len();
-        page(&self.artifact.certificate, &[format!("weights of {scores} score{}", if scores == 1 { "" } else { "s" })])
+        let released = format!("weights of {scores} score{}", if scores == 1 { "" } else { "s" });
+        Ok(page(&self.restated()?, &[released]))
     }
 
     /// The certificate as JSON.
     fn certificate_json(&self) -> PyResult<String> {
-        serde_json::to_string(&self.artifact.certificate)
+        serde_json::to_string(&self.restated()?)
             .map_err(|_| raised(Error::Damaged("the certificate can't be written as JSON: fetch it again".into())))
     }
 
@@ -119,6 +120,8 @@ impl Model {
             let mut checks = verify_artifact(&self.artifact).checks;
             if let Some(place) = ledger {
                 let (status, own) = verify(&mut open(place, key)?)?;
+                // It was the publisher's word until here.
+                checks.retain(|c| c.name != "ledger");
                 checks.extend(own);
                 checks.extend(match &self.artifact.certificate.identity.ledger {
                     Some(position) => verify_model(&status, position, &self.bytes),
@@ -131,6 +134,12 @@ impl Model {
 }
 
 impl Model {
+    /// The certificate as this version recomputes it, never the words of the file.
+    fn restated(&self) -> PyResult<privfit::Certificate> {
+        let missing = || Error::Refused("the certificate was not worked out: verify() says why".into());
+        examine(&self.artifact).certificate.ok_or_else(|| raised(missing()))
+    }
+
     fn answers(&self, memory: &Memory<'_>, what: &str) -> privfit::Result<Vec<f64>> {
         let schema = &self.artifact.schema;
         let mut reader = memory.reader(schema, false)?;

@@ -77,8 +77,7 @@ pub(crate) fn tune_public(
         let (rows, counted) = public_rows(&job, Some(&memory))?;
         let tried = rank(&job, &tuning, rows, &public, asked.threads(), &poll)?;
         let best = job_of(&tried[0].candidate, &job);
-        let mut prepared = prepare(&best, rows, counted)?;
-        prepared.public.push(format!("settings: the best of {} candidates on rows that were declared public", tried.len()));
+        let prepared = prepare(&best, rows, counted)?.chosen_on_public_rows(tried.len());
         let number = |one: &Candidate| tuning.candidates.iter().position(|c| c == one).unwrap_or(0);
         let scores = tried.iter().map(|t| (number(&t.candidate), t.score)).collect();
         Ok((asked.release(&prepared, &memory, &entropy)?, scores))

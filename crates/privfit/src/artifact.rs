@@ -9,13 +9,16 @@ use crate::error::{Error, Result};
 use crate::ledger::Position;
 use crate::loss::Task;
 use crate::model::{Model, RowMap};
+use crate::plan_inputs::PlanInputs;
 use crate::schema::Schema;
 use privfit_kernel::account::{self, Adjacency, Event};
 use privfit_kernel::privacy::Numerics;
 use serde::{Deserialize, Serialize};
 
-/// Version of the format that this code writes and reads.
-pub const VERSION: u32 = 2;
+/// Version of the format that this code writes.
+pub const VERSION: u32 = 3;
+/// Oldest version that it reads. Files of version 2 do not record what their plan was made from.
+pub const OLDEST: u32 = 2;
 /// Largest file that is read, in bytes.
 pub const LARGEST: usize = 1 << 30;
 /// What stands after the digits of the digest.
@@ -63,6 +66,9 @@ pub struct Training {
     pub rows: u64,
     /// Whatever was taken as public.
     pub public: Vec<String>,
+    /// What else the plan was made from; none in files of format 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<PlanInputs>,
 }
 
 /// What a model cost.
@@ -130,6 +136,12 @@ fn digest_matches(bytes: &[u8]) -> bool {
     let Some(end) = bytes.len().checked_sub(TAIL.len()).filter(|_| bytes.ends_with(TAIL.as_bytes())) else { return false };
     let Some(start) = end.checked_sub(ZEROS.len()) else { return false };
     derive::hex(&[&bytes[..start], ZEROS.as_bytes(), &bytes[end..]]).as_bytes() == &bytes[start..end]
+}
+
+/// The digest at the end of a model file that was read; it covers every other byte.
+pub(crate) fn digest_of_file(bytes: &[u8]) -> String {
+    let end = bytes.len().saturating_sub(TAIL.len());
+    String::from_utf8_lossy(&bytes[end.saturating_sub(ZEROS.len())..end]).into_owned()
 }
 
 fn damaged(what: &str) -> Error {
@@ -212,9 +224,9 @@ impl Artifact {
                 head.version
             )));
         }
-        if head.version < VERSION {
+        if head.version < OLDEST {
             return Err(Error::Damaged(format!(
-                "the model file has format {}, which was never published, and this program reads {VERSION}: fit it again",
+                "the model file has format {}, which was never published, and this program reads {OLDEST} to {VERSION}: fit it again",
                 head.version
             )));
         }
@@ -228,6 +240,12 @@ impl Artifact {
         }
         let artifact = file.artifact;
         let model = &artifact.model;
+        // What a format does not have is not smuggled into it, and what it has is not left out.
+        let identity = &artifact.certificate.identity;
+        let recorded = [artifact.training.inputs.is_some(), identity.schema_sha256.is_some(), identity.training_sha256.is_some()];
+        if recorded != [artifact.version > 2; 3] {
+            return Err(damaged("it records other things than its format has"));
+        }
         artifact.schema.check().map_err(|_| damaged("its schema does not hold together"))?;
         let bought = artifact.schema.bought.as_ref().map(|b| &b.event);
         if bought.is_some_and(|e| !matches!(e, Event::DiscreteGaussian { .. } | Event::NotPrivate { .. })) {

@@ -29,6 +29,44 @@ pub struct Bought {
     pub columns: Vec<String>,
     /// What was released for them.
     pub event: Event,
+    /// What its noise was planned from; none in schemas of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<BoundsPlan>,
+}
+
+/// What the noise of private bounds is planned from, besides the number of columns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BoundsPlan {
+    /// Version of the planner.
+    pub planner: u32,
+    /// Epsilon that was asked for.
+    pub epsilon: f64,
+    /// Its delta.
+    pub delta: f64,
+    /// What "one record differs" means.
+    pub adjacency: Adjacency,
+    /// Rows.
+    pub rows: u64,
+}
+
+/// The noise for so many columns, a function of public facts.
+fn noise(columns: usize, target: Target, adjacency: Adjacency, rows: u64) -> Result<(Gaussian, Event)> {
+    let dimension = columns * (edges().len() + 1);
+    let clip = (columns as f64).sqrt() * (1.0 + 1e-9);
+    let of = |nm: f64| Gaussian::new(clip, nm, rows);
+    let failed = Event::NotPrivate { why: "no such noise".into() };
+    let noise = of(calibrate(target, |nm| of(nm).map_or(failed.clone(), |g| g.event(dimension)), adjacency)?.upper)?;
+    let event = noise.event(dimension);
+    Ok((noise, event))
+}
+
+/// The event of a plan for so many columns.
+pub(crate) fn event(columns: usize, plan: &BoundsPlan) -> Result<Event> {
+    if columns == 0 || columns > 1_000_000 {
+        return Err(Error::misuse("bounds are released for at least one column, and at most a million"));
+    }
+    Ok(noise(columns, Target { epsilon: plan.epsilon, delta: plan.delta }, plan.adjacency, plan.rows)?.1)
 }
 
 /// Steps of the ladder in a decade.
@@ -158,12 +196,7 @@ pub fn prepare(draft: Draft, target: Target, adjacency: Adjacency, beyond: f64, 
         return Err(Error::misuse(format!("--beyond is {beyond}: give a number from 0 to 0.25")));
     }
     let edges = edges();
-    let dimension = draft.open.len() * (edges.len() + 1);
-    let clip = (draft.open.len() as f64).sqrt() * (1.0 + 1e-9);
-    let of = |nm: f64| Gaussian::new(clip, nm, rows);
-    let failed = Event::NotPrivate { why: "no such noise".into() };
-    let noise = of(calibrate(target, |nm| of(nm).map_or(failed.clone(), |g| g.event(dimension)), adjacency)?.upper)?;
-    let event = noise.event(dimension);
+    let (noise, event) = noise(draft.open.len(), target, adjacency, rows)?;
     let rows_known = adjacency != Adjacency::AddRemove;
     Ok(Purchase { draft, edges, noise, event, adjacency, target, beyond, rows, rows_known })
 }
@@ -270,9 +303,17 @@ impl Purchase {
         let quote = |text: &str| toml::Value::String(text.into()).to_string();
         let columns: Vec<String> = self.draft.open.iter().map(|o| quote(&o.name)).collect();
         let event = serde_json::to_string(event).unwrap_or_default();
+        let plan = BoundsPlan {
+            planner: crate::certificate::versions::PLANNER,
+            epsilon: self.target.epsilon,
+            delta: self.target.delta,
+            adjacency: self.adjacency,
+            rows: self.rows,
+        };
+        let plan = serde_json::to_string(&plan).unwrap_or_default();
         format!(
             "{}\n# These bounds were bought from the private records, with noise. Certificates repeat it; do not remove it.\n[bought]\n\
-             columns = [{}]\nevent = '{event}'\n",
+             columns = [{}]\nevent = '{event}'\nplan = '{plan}'\n",
             filled.trim_end(),
             columns.join(", ")
         )

@@ -6,14 +6,18 @@
 //! it can be handed out without the weights.
 
 mod basis;
+mod bought;
 mod claim;
+mod compare;
 mod declared;
 pub(crate) mod derive;
 mod entry;
 pub(crate) mod merge;
 mod numbers;
 mod page;
+mod replan;
 pub mod verify;
+pub mod versions;
 mod words;
 
 pub use basis::{
@@ -25,7 +29,8 @@ pub use entry::{entry, yaml};
 pub(crate) use merge::MOST_CANDIDATES;
 pub use numbers::{ATTACK_RATE, DELTAS};
 pub use page::{page, percent_up, release_line, up};
-pub use verify::{Check, Verdict};
+pub(crate) use replan::{grade, prepared, same_event};
+pub use verify::{Answer, Check, Verdict};
 pub(crate) use words::law;
 pub use words::releases_of;
 

@@ -41,6 +41,17 @@ impl Constraint {
         }
     }
 
+    /// As it is written in a job.
+    pub fn text(&self) -> String {
+        match self {
+            Constraint::None => "none".into(),
+            Constraint::L2(r) => format!("l2:{r}"),
+            Constraint::L1(r) => format!("l1:{r}"),
+            Constraint::Box(low, high) => format!("box:{low}:{high}"),
+            Constraint::Simplex(r) => format!("simplex:{r}"),
+        }
+    }
+
     /// Moves to the nearest point of the set.
     pub fn project(&self, w: &mut [f64]) {
         match *self {
@@ -99,6 +110,7 @@ mod tests {
         let sets = ["none", "l2:0.7", "l1:0.9", "box:-0.2:0.4", "simplex:1.5"].map(|t| Constraint::parse(t).unwrap());
         let distance = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| (x - y) * (x - y)).sum::<f64>();
         for set in sets {
+            assert_eq!(Constraint::parse(&set.text()).unwrap(), set);
             for _ in 0..200 {
                 let at: Vec<f64> = (0..5).map(|_| 2.0 * random()).collect();
                 let mut near = at.clone();

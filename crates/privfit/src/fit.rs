@@ -1,6 +1,7 @@
 //! The main job: public facts to a plan, a plan and data to a model file.
 
 use crate::artifact::{Artifact, Guarantee, Training};
+use crate::certificate::versions;
 use crate::constraint::Constraint;
 use crate::data::encode::{columns, is_sparse};
 use crate::data::load::{Records, count, load};
@@ -10,6 +11,7 @@ use crate::ledger::{Request, digest};
 use crate::loss::{self, Task};
 use crate::method::{self, Method, Plan, Problem, Settings, auto};
 use crate::model::{Model, RowMap};
+use crate::plan_inputs::{PlanInputs, listed};
 use crate::schema::{Schema, TargetValues, UnitOfPrivacy};
 use privfit_kernel::account::{Adjacency, Event, Target};
 use privfit_kernel::engine::Threads;
@@ -58,6 +60,8 @@ pub struct Prepared {
     /// Whatever was taken as public.
     pub public: Vec<String>,
     pub(crate) job: Job,
+    counted: bool,
+    public_candidates: Option<u64>,
 }
 
 /// What a run released, with what is said about how.
@@ -101,6 +105,11 @@ pub fn public_rows(job: &Job, source: Option<&dyn Records>) -> Result<(u64, bool
             }
         }
     }
+}
+
+/// Whether a delta lets a whole record be published: with probability delta each, one of so many is likely to be.
+pub(crate) fn large_delta(delta: f64, rows: u64) -> bool {
+    delta >= 1.0 / rows.max(1) as f64
 }
 
 /// Plans: a pure function of public facts.
@@ -160,7 +169,7 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
     if !(0.0..1.0).contains(&delta) {
         return Err(Error::misuse(format!("delta is {delta}: give a number from 0 to below 1")));
     }
-    if delta >= 1.0 / rows.max(1) as f64 && !job.allow_large_delta {
+    if large_delta(delta, rows) && !job.allow_large_delta {
         return Err(Error::misuse(format!(
             "delta is {delta} and there are {rows} rows: a delta of 1/rows or more allows publishing a whole record; give a smaller \
              one (say {:.1e}), or --allow-large-delta if you mean it",
@@ -206,10 +215,16 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
         format!("number of {}: {rows} ({counting})", if rows_per_unit > 1 { "units" } else { "rows" }),
         format!("settings: loss {}, method {}, and the plan", loss.name, method.name),
     ];
+    if job.constraint != Constraint::None {
+        public.push(format!("settings: weights are held to {}", job.constraint.text()));
+    }
+    if large_delta(delta, rows) {
+        public.push(format!("settings: a delta of {delta}, 1/rows or more, was allowed; it permits publishing a whole record"));
+    }
     if let Some(rows) = &job.auxiliary {
         public.push(format!("auxiliary rows: {}, declared public by whoever gave them", rows.len()));
     }
-    Ok(Prepared { problem, method, plan, reason, public, job: job.clone() })
+    Ok(Prepared { problem, method, plan, reason, public, job: job.clone(), counted, public_candidates: None })
 }
 
 /// Reads records; `known` is their number where that is public.
@@ -235,6 +250,13 @@ impl Prepared {
     /// The job.
     pub fn job(&self) -> &Job {
         &self.job
+    }
+
+    /// The settings are the best of so many candidates on rows that were declared public.
+    pub fn chosen_on_public_rows(mut self, candidates: usize) -> Prepared {
+        self.public.push(format!("settings: the best of {candidates} candidates on rows that were declared public"));
+        self.public_candidates = Some(candidates as u64);
+        self
     }
 
     /// What this job asks of a ledger, under a name. Everything that it says is in the digest; where its files are is not.
@@ -273,57 +295,74 @@ impl Prepared {
         let released = run.close(weights)?;
         let (event, numerics) = (released.event().clone(), released.numerics());
         let outcome = Outcome { weights: released.into_value(), map, event, numerics, simulated: entropy.is_simulated() };
-        self.artifact(outcome, |_, _, _| {})
+        self.artifact(outcome)
+    }
+
+    /// The numbers of the loss, as a model has them.
+    pub(crate) fn loss_parameters(&self) -> Result<Vec<f64>> {
+        match self.problem.task {
+            Task::Location => self.problem.loss_numbers(),
+            _ => Ok(self.problem.build_loss(1)?.parameters),
+        }
     }
 
     /// The model of these weights.
     pub(crate) fn model(&self, weights: Vec<f64>, map: Option<RowMap>) -> Result<Model> {
         // Numbers that overflowed are released ones; a model file holds finite ones.
         let weights: Vec<f64> = weights.iter().map(|w| if w.is_finite() { *w } else { 0.0 }).collect();
-        let loss_parameters = match self.problem.task {
-            Task::Location => self.problem.loss_numbers()?,
-            _ => self.problem.build_loss(1)?.parameters,
-        };
         Ok(Model {
             loss: self.problem.loss.name.into(),
-            loss_parameters,
+            loss_parameters: self.loss_parameters()?,
             classes: self.problem.task.classes(),
             weights: weights.chunks(self.problem.features).map(<[f64]>::to_vec).collect(),
             map,
         })
     }
 
-    /// The model file of an outcome; `edit` may say more about how it came to be.
-    pub(crate) fn artifact(
-        &self,
-        outcome: Outcome,
-        edit: impl FnOnce(&mut Schema, &mut Training, &mut Guarantee),
-    ) -> Result<Artifact> {
-        let Outcome { weights, map, event, numerics, simulated } = outcome;
-        let model = self.model(weights, map)?;
-        let delta = self.problem.target.delta;
-        let mut training = Training {
+    /// What a model file records about this plan: a function of public facts, so that a verifier can make it again.
+    pub(crate) fn training(&self, numerics: Numerics) -> Training {
+        let (rows, delta) = (self.problem.rows, self.problem.target.delta);
+        Training {
             method: self.method.name.into(),
             plan: self.plan.describe().into_iter().map(|(k, v)| (k.to_string(), v)).collect(),
             reason: self.reason.map(String::from),
-            settings: self.job.settings.0.iter().map(|(k, v)| (k.clone(), *v)).collect(),
+            settings: listed(&self.job.settings),
             numerics,
-            rows: self.problem.rows,
+            rows,
             public: self.public.clone(),
-        };
-        let mut guarantee = Guarantee {
+            inputs: Some(PlanInputs {
+                planner: versions::PLANNER,
+                texts: versions::TEXTS,
+                counted: self.counted,
+                constraint: self.job.constraint,
+                allow_large_delta: large_delta(delta, rows),
+                auxiliary: self.job.auxiliary.as_ref().map(|rows| rows.len() as u64),
+                public_candidates: self.public_candidates,
+                selection: None,
+            }),
+        }
+    }
+
+    /// The model file of an outcome.
+    fn artifact(&self, outcome: Outcome) -> Result<Artifact> {
+        let training = self.training(outcome.numerics);
+        self.certified(outcome, training, self.problem.target.epsilon, self.job.schema.clone())
+    }
+
+    /// The same, where more is recorded than this plan.
+    pub(crate) fn certified(&self, outcome: Outcome, training: Training, epsilon: f64, schema: Schema) -> Result<Artifact> {
+        let Outcome { weights, map, event, simulated, .. } = outcome;
+        let guarantee = Guarantee {
             adjacency: self.problem.adjacency,
             private: !matches!(event, Event::NotPrivate { .. }),
-            asked_epsilon: self.problem.target.epsilon,
-            delta,
+            asked_epsilon: epsilon,
+            delta: self.problem.target.delta,
             // Worked out with the certificate.
             zero_out: None,
             replace_one: None,
             event,
             simulated,
         };
-        let mut schema = self.job.schema.clone();
-        edit(&mut schema, &mut training, &mut guarantee);
-        Ok(Artifact::certified(schema, model, training, guarantee))
+        Ok(Artifact::certified(schema, self.model(weights, map)?, training, guarantee))
     }
 }

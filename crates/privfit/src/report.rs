@@ -55,9 +55,9 @@ pub fn is_report(bytes: &[u8]) -> bool {
     MARKS.iter().any(|mark| head.contains(mark))
 }
 
-/// The page of a model, with metrics where some were given. Refused if its certificate does not hold.
+/// The page of a model, with metrics where some were given. Refused if its certificate does not hold, or was not checked as a whole.
 pub fn model_page(artifact: &Artifact, results: Option<Results>) -> Result<String> {
-    ModelReport::gather(artifact, results)?.write(Form::Html)
+    ModelReport::gather(artifact, results, false)?.write(Form::Html)
 }
 
 /// The page of a ledger. Refused if it does not hold.

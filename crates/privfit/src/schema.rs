@@ -637,8 +637,9 @@ fn bought(mut table: Keys) -> Result<Bought> {
     }
     let columns = table.table.remove("columns").and_then(|v| v.as_array().cloned()).ok_or_else(wrong)?;
     let columns = columns.iter().map(|c| c.as_str().map(String::from)).collect::<Option<Vec<_>>>().ok_or_else(wrong)?;
-    table.finish("columns, event")?;
-    Ok(Bought { columns, event })
+    let plan = table.text("plan")?.map(|text| serde_json::from_str(&text).map_err(|_| wrong())).transpose()?;
+    table.finish("columns, event, plan")?;
+    Ok(Bought { columns, event, plan })
 }
 
 fn open_marks(table: &Table) -> String {

@@ -5,7 +5,8 @@
 //! Candidates are planned for the same base guarantee, and that is found so that the selection as a whole meets what was asked for
 //! (`account/selection.rs` has the theorem). How many runs counted is secret, and as many are made in any case.
 
-use crate::artifact::Artifact;
+use crate::artifact::{Artifact, Training};
+use crate::certificate::grade;
 use crate::data::load::Records;
 use crate::error::{Error, Result};
 use crate::fit::{self, Job, Outcome, Prepared};
@@ -14,9 +15,10 @@ use crate::loss::Task;
 use crate::measure::{Kind, SumNoise, contribution};
 use crate::method::show;
 use crate::model::Model;
+use crate::plan_inputs::{Selection, Tried};
 use privfit_kernel::account::{self, Adjacency, Event, Stopping, Target, calibrate, expected_runs};
 use privfit_kernel::engine::Threads;
-use privfit_kernel::privacy::{BestOf, Dataset, Entropy, HeldOut, Rate};
+use privfit_kernel::privacy::{BestOf, Dataset, Entropy, HeldOut, Numerics, Rate};
 use std::collections::BTreeMap;
 
 /// One way to train.
@@ -167,12 +169,19 @@ pub struct Tuned {
     held_out: HeldOut,
     trial_rows: u64,
     job: Job,
+    tuning: Tuning,
+    method: &'static str,
     rows: u64,
     rows_known: bool,
 }
 
 /// Plans all candidates for a base guarantee that the selection as a whole allows.
 pub fn prepare(job: &Job, tuning: &Tuning, rows: u64, counted: bool) -> Result<Tuned> {
+    plan(job, tuning, None, rows, counted)
+}
+
+/// The same with the methods that candidates were planned by, for a verifier: what `auto` would choose today does not matter to it.
+pub(crate) fn plan(job: &Job, tuning: &Tuning, methods: Option<&[String]>, rows: u64, counted: bool) -> Result<Tuned> {
     let count = tuning.candidates.len();
     if count == 0 || count > crate::certificate::MOST_CANDIDATES {
         let most = crate::certificate::MOST_CANDIDATES;
@@ -198,12 +207,14 @@ pub fn prepare(job: &Job, tuning: &Tuning, rows: u64, counted: bool) -> Result<T
     }
     let rows_known = whole.problem.rows_known;
     let held_out = if rows_known { HeldOut::Units(trial_rows as usize) } else { HeldOut::Each(Rate::new(part)?) };
-    let with = |candidate: &Candidate, epsilon: f64| -> Result<Prepared> {
+    let with = |number: usize, epsilon: f64| -> Result<Prepared> {
+        let candidate = &tuning.candidates[number];
         let mut job = job.clone();
         job.epsilon = epsilon;
         // Rows are counted already, and fewer of them are trained on.
         (job.rows, job.schema.rows) = (None, None);
-        job.method = candidate.method.clone().unwrap_or_else(|| job.method.clone());
+        let planned = methods.and_then(|m| m.get(number)).or(candidate.method.as_ref());
+        job.method = planned.cloned().unwrap_or(job.method);
         job.settings.0.extend(candidate.settings.clone());
         let prepared = fit::prepare(&job, rows - trial_rows, counted)
             .map_err(|e| Error::misuse(format!("candidate {}: {e}", candidate.text())))?;
@@ -214,7 +225,7 @@ pub fn prepare(job: &Job, tuning: &Tuning, rows: u64, counted: bool) -> Result<T
     };
     let mut base = first_guess(stopping, target, job.adjacency)?;
     for _ in 0..40 {
-        let candidates = tuning.candidates.iter().map(|c| with(c, base)).collect::<Result<Vec<_>>>()?;
+        let candidates = (0..count).map(|c| with(c, base)).collect::<Result<Vec<_>>>()?;
         let noise = SumNoise::meeting(Kind::Score, Target { epsilon: base, ..target }, job.adjacency, trial_rows)?;
         let events = candidates.iter().map(|c| c.plan.event().clone()).collect();
         let best = BestOf::new(stopping, events, noise.event(Kind::Score))?;
@@ -222,8 +233,22 @@ pub fn prepare(job: &Job, tuning: &Tuning, rows: u64, counted: bool) -> Result<T
         let total = account::epsilon(&event, job.adjacency, target.delta)?.bound.upper;
         if total <= target.epsilon {
             let texts = tuning.candidates.iter().map(Candidate::text).collect();
-            let job = job.clone();
-            return Ok(Tuned { candidates, texts, best, event, noise, base, held_out, trial_rows, job, rows, rows_known });
+            let (job, tuning, method) = (job.clone(), tuning.clone(), whole.method.name);
+            return Ok(Tuned {
+                candidates,
+                texts,
+                best,
+                event,
+                noise,
+                base,
+                held_out,
+                trial_rows,
+                job,
+                tuning,
+                method,
+                rows,
+                rows_known,
+            });
         }
         // Nearly proportional; a hair less, so that it ends.
         base *= (target.epsilon / total).min(1.0) * 0.998;
@@ -317,29 +342,60 @@ impl Tuned {
             Some(winner) => (winner.candidate, winner.value.1, Some(winner.score)),
             None => (0, vec![0.0; self.candidates[0].problem.features * self.candidates[0].problem.scores()], None),
         };
-        let prepared = &self.candidates[number];
-        prepared.artifact(Outcome { weights, map: None, event, numerics, simulated }, |schema, training, guarantee| {
-            schema.rows = self.job.schema.rows;
-            training
-                .plan
-                .push(("chosen".into(), format!("candidate {} of {}: {}", number + 1, self.texts.len(), self.texts[number])));
-            training.plan.extend(self.describe().into_iter().map(|(k, v)| (k.to_string(), v)));
-            if let Some(score) = score {
-                let sd = self.noise.deviation(Kind::Score) / self.trial_rows as f64;
-                let name = if self.job.schema.task() == Task::Number { "score (1 is best)" } else { "accuracy" };
-                training.plan.push((format!("{name} on held-out records, with noise"), format!("{score:.4} (+- {sd:.4})")));
+        // Which candidates were drawn must not show in the grade: it is that of the worst of all.
+        let numerics = numerics.max(self.numerics());
+        let training = self.training(number, score, numerics);
+        let mut schema = self.candidates[number].job().schema.clone();
+        schema.rows = self.job.schema.rows;
+        let outcome = Outcome { weights, map: None, event, numerics, simulated };
+        self.candidates[number].certified(outcome, training, self.job.epsilon, schema)
+    }
+
+    /// The grade of the numerics of the worst candidate.
+    pub(crate) fn numerics(&self) -> Numerics {
+        self.candidates.iter().map(|c| grade(c.method.name)).max().unwrap_or_default()
+    }
+
+    /// What a model file records: a function of public facts, and of the released winner and score.
+    pub(crate) fn training(&self, number: usize, score: Option<f64>, numerics: Numerics) -> Training {
+        let mut training = self.candidates[number].training(numerics);
+        training
+            .plan
+            .push(("chosen".into(), format!("candidate {} of {}: {}", number + 1, self.texts.len(), self.texts[number])));
+        training.plan.extend(self.describe().into_iter().map(|(k, v)| (k.to_string(), v)));
+        if let Some(score) = score {
+            let sd = self.noise.deviation(Kind::Score) / self.trial_rows as f64;
+            let name = if self.job.schema.task() == Task::Number { "score (1 is best)" } else { "accuracy" };
+            training.plan.push((format!("{name} on held-out records, with noise"), format!("{score:.4} (+- {sd:.4})")));
+        }
+        training.reason = None;
+        training.rows = self.rows;
+        for line in &mut training.public {
+            if line.starts_with("number of") {
+                *line = line.replacen(&(self.rows - self.trial_rows).to_string(), &self.rows.to_string(), 1);
             }
-            training.reason = None;
-            training.rows = self.rows;
-            training.settings = self.candidates[number].job().settings.0.iter().map(|(k, v)| (k.clone(), *v)).collect();
-            for line in &mut training.public {
-                if line.starts_with("number of") {
-                    *line = line.replacen(&(self.rows - self.trial_rows).to_string(), &self.rows.to_string(), 1);
-                }
-            }
-            training.public.push(format!("settings: {} candidates, and how often they are tried", self.texts.len()));
-            guarantee.asked_epsilon = self.job.epsilon;
-        })
+        }
+        training.public.push(format!("settings: {} candidates, and how often they are tried", self.texts.len()));
+        if let Some(inputs) = &mut training.inputs {
+            inputs.selection = Some(self.selection(number, score));
+        }
+        training
+    }
+
+    fn selection(&self, chosen: usize, score: Option<f64>) -> Selection {
+        let planned = self.tuning.candidates.iter().zip(&self.candidates);
+        Selection {
+            method: self.method.into(),
+            settings: self.job.settings.0.clone(),
+            candidates: planned
+                .map(|(c, p)| Tried { named: c.method.clone(), method: p.method.name.into(), settings: c.settings.clone() })
+                .collect(),
+            law: self.tuning.law.clone(),
+            runs: self.tuning.runs,
+            held_out: self.tuning.held_out,
+            chosen: chosen as u64,
+            score,
+        }
     }
 }
 

@@ -1,14 +1,16 @@
 //! Certificates: every method has one that verifies, no edit survives, hostile files are refused in bounded time.
 
 use privfit::account::{Adjacency, Event};
-use privfit::certificate::verify::{verify, verify_artifact};
-use privfit::certificate::{ATTACK_RATE, DELTAS, Declared, LedgerPosition, Verdict, entry, page, yaml};
+use privfit::certificate::verify::{examine, verify, verify_artifact};
+use privfit::certificate::{ATTACK_RATE, Answer, DELTAS, Declared, LedgerPosition, Verdict, entry, page, yaml};
 use privfit::constraint::Constraint;
 use privfit::data::csv::Csv;
 use privfit::data::load::load_from;
 use privfit::fit::{Job, prepare};
 use privfit::method::{self, Settings};
 use privfit::privacy::{Entropy, Numerics};
+use privfit::report::{Form, ModelReport};
+use privfit::tune::Tuning;
 use privfit::{Artifact, Error, Schema};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -128,7 +130,7 @@ fn parsed(artifact: &Artifact) -> Value {
 }
 
 fn refused(verdict: &Verdict, by: &str) {
-    assert!(verdict.checks.iter().any(|c| !c.held && c.name == by), "{by}: {verdict:#?}");
+    assert!(verdict.checks.iter().any(|c| c.answer == Answer::DoesNotHold && c.name == by), "{by}: {verdict:#?}");
     assert_eq!(verdict.clone().into_result("the certificate").unwrap_err().code(), 1);
 }
 
@@ -229,70 +231,304 @@ fn attacks_on_gaussians_have_closed_forms() {
     assert_eq!(c.accounting.zero_out.as_ref().unwrap().accountant, "gaussian");
 }
 
+/// A file with the digest of its training record brought up to date, as a forger would.
+fn bound(mut file: Value) -> String {
+    let training = Artifact::from_json(&repaired(&file)).unwrap().training;
+    if training.inputs.is_some() {
+        let digest = sha256(serde_json::to_string(&training).unwrap().as_bytes());
+        file["artifact"]["certificate"]["identity"]["training_sha256"] = json!(digest);
+    }
+    repaired(&file)
+}
+
+/// A file with edits at these places, and digests that fit.
+fn edited(whole: &Value, edits: &[(&str, Value)]) -> Verdict {
+    let mut file = whole.clone();
+    for (place, value) in edits {
+        *file.pointer_mut(&format!("/artifact/{place}")).unwrap_or_else(|| panic!("{place}")) = value.clone();
+    }
+    verify(&bound(file)).unwrap()
+}
+
 #[test]
 fn no_edited_claim_holds() {
     let artifact = model("noisy-gd");
     let whole = parsed(&artifact);
     assert!(verify(&repaired(&whole)).unwrap().holds());
-    // Edits at these places, with a digest that fits.
-    let edit = |edits: &[(&str, Value)]| {
-        let mut file = whole.clone();
-        for (place, value) in edits {
-            *file.pointer_mut(&format!("/artifact/{place}")).unwrap_or_else(|| panic!("{place}")) = value.clone();
-        }
-        verify(&repaired(&file)).unwrap()
-    };
+    let edit = |edits: &[(&str, Value)]| edited(&whole, edits);
     let number = |place: &str| whole.pointer(&format!("/artifact/{place}")).unwrap().as_f64().unwrap();
     let epsilon = number("guarantee/zero_out");
-    let everywhere = |e: f64| {
-        edit(&[
+    let everywhere = |e: f64, more: &[(&str, Value)]| {
+        let mut edits = vec![
             ("guarantee/zero_out", json!(e)),
             ("certificate/guarantee/zero_out", json!(e)),
             ("certificate/accounting/zero_out/upper", json!(e)),
             ("certificate/accounting/zero_out/lower", json!(0.0)),
-        ])
+        ];
+        edits.extend(more.iter().cloned());
+        edit(&edits)
     };
-    refused(&everywhere(0.9 * epsilon), "epsilon under zero-out");
+    refused(&everywhere(0.9 * epsilon, &[]), "epsilon under zero-out");
     refused(&edit(&[("certificate/guarantee/zero_out", json!(0.9 * epsilon))]), "epsilon under zero-out");
     refused(&edit(&[("guarantee/zero_out", json!(0.9 * epsilon))]), "record");
     refused(&edit(&[("certificate/guarantee/replace_one", json!(epsilon))]), "epsilon under replace-one");
-    // A claim that is too large harms nobody.
-    let verdict = everywhere(1.5 * epsilon);
-    assert!(verdict.holds(), "{verdict:#?}");
-    assert!(verdict.checks.iter().any(|c| c.text.contains("today's accountant proves 1.0000 instead of 1.5")), "{verdict:#?}");
+    // A claim of another planner that is too large harms nobody; this planner would not have written it.
+    let other = [("training/inputs/planner", json!(7))];
+    let verdict = everywhere(1.5 * epsilon, &other);
+    assert_eq!(verdict.answer(), Answer::NotChecked, "{verdict:#?}");
+    let check = verdict.checks.iter().find(|c| c.name == "epsilon under zero-out").unwrap();
+    assert!(check.held() && check.text.contains("today's accountant proves 1.0000 instead of 1.5"), "{verdict:#?}");
+    refused(&everywhere(0.9 * epsilon, &other), "epsilon under zero-out");
+    refused(&everywhere(1.5 * epsilon, &[]), "epsilon under zero-out");
+    // The event is what the plan says, and the certificate has the same.
     let steps = "guarantee/event/repeat/times";
-    refused(&edit(&[(steps, json!(40))]), "event");
-    refused(&edit(&[(steps, json!(40)), ("certificate/mechanism/event/repeat/times", json!(40))]), "epsilon under zero-out");
-    refused(&edit(&[("guarantee/delta", json!(1e-9)), ("certificate/guarantee/delta", json!(1e-9))]), "epsilon under zero-out");
-    refused(&edit(&[("certificate/guarantee/delta", json!(1e-9))]), "guarantee");
+    let both = [(steps, json!(40)), ("certificate/mechanism/event/repeat/times", json!(40))];
+    refused(&edit(&both[..1]), "plan");
+    refused(&edit(&both), "plan");
+    let unplanned = [both[0].clone(), both[1].clone(), other[0].clone()];
+    refused(&edit(&unplanned), "epsilon under zero-out");
+    refused(&edit(&[both[0].clone(), other[0].clone()]), "event");
+    refused(
+        &edit(&[("guarantee/delta", json!(1e-9)), ("certificate/guarantee/delta", json!(1e-9)), other[0].clone()]),
+        "epsilon under zero-out",
+    );
     refused(&edit(&[("certificate/guarantee/profile/3/zero_out", json!(0.5))]), "profile");
-    refused(&edit(&[("certificate/guarantee/profile/3/delta", json!(1e-30))]), "profile");
     refused(&edit(&[("certificate/guarantee/rho/zero_out", json!(1e-9))]), "rho");
     refused(&edit(&[("certificate/plain/zero_out/true_positive_rate", json!(0.01))]), "attacks");
-    refused(&edit(&[("certificate/plain/replace_one/accuracy", json!(0.5))]), "attacks");
-    refused(&edit(&[("certificate/plain/zero_out/except", json!(0.0))]), "attacks");
-    refused(&edit(&[("certificate/plain/sentence", json!("Nothing can be learned."))]), "words");
-    refused(&edit(&[("certificate/accounting/zero_out/renyi", json!(0.1))]), "epsilon under zero-out");
+    refused(&edit(&[("certificate/plain/sentence", json!("Nothing can be learned."))]), "sentences");
     refused(&edit(&[("certificate/unit/max_rows", json!(1000))]), "unit");
-    refused(&edit(&[("certificate/unprotected/facts", json!([]))]), "words");
-    refused(&edit(&[("certificate/unprotected/not_covered", json!([]))]), "words");
-    refused(&edit(&[("certificate/assumptions/assumed", json!([]))]), "words");
-    refused(&edit(&[("certificate/mechanism/theorem", json!("by magic"))]), "words");
-    refused(&edit(&[("certificate/security/numerics", json!("float"))]), "guarantee");
-    refused(&edit(&[("certificate/adjacency/units", json!(1_000_000))]), "guarantee");
-    refused(&edit(&[("certificate/identity/model_sha256", json!("00"))]), "identity");
+    refused(&edit(&[("certificate/unprotected/not_covered", json!([]))]), "sentences");
     refused(&edit(&[("model/weights/0/0", json!(0.25))]), "identity");
     refused(&edit(&[("certificate/guarantee/private", json!(false))]), "guarantee");
-    // Another version has other words; numbers are checked all the same.
-    let other = json!("privfit 9.9.9");
-    let verdict = edit(&[
-        ("program", other.clone()),
-        ("certificate/identity/program", other.clone()),
-        ("certificate/plain/sentence", json!("In other words.")),
-    ]);
-    assert!(verdict.holds() && verdict.checks.iter().any(|c| c.text.starts_with("not compared")), "{verdict:#?}");
-    let verdict = edit(&[("program", other.clone()), ("certificate/identity/program", other), (steps, json!(40))]);
-    refused(&verdict, "event");
+    // Every copy of a false epsilon that was asked for: the plan for it is another one.
+    refused(&edit(&[("guarantee/asked_epsilon", json!(0.01)), ("certificate/guarantee/asked_epsilon", json!(0.01))]), "plan");
+}
+
+/// Another version text used to switch off the check of every sentence.
+#[test]
+fn another_program_does_not_hide_sentences() {
+    let whole = parsed(&model("noisy-gd"));
+    for program in ["privfit 9.9.9", "privfit 0.0.1", "privfit", "something else", "privfit 0.1.0 ", ""] {
+        let named = [("program", json!(program)), ("certificate/identity/program", json!(program))];
+        let verdict = edited(&whole, &named);
+        assert_eq!(verdict.answer(), Answer::NotChecked, "{program}: {verdict:#?}");
+        assert!(verdict.checks.iter().any(|c| c.name == "versions" && c.answer == Answer::NotChecked), "{program}");
+        // What cannot be looked up is not skipped.
+        let looked_up = verdict.checks.iter().find(|c| c.name == "advisories").unwrap().answer;
+        assert_eq!(
+            looked_up == Answer::NotChecked,
+            !["privfit 9.9.9", "privfit 0.0.1", "privfit 0.1.0 "].contains(&program),
+            "{program}"
+        );
+        let mut more = named.to_vec();
+        more.push(("certificate/plain/sentence", json!("Nobody can learn anything.")));
+        refused(&edited(&whole, &more), "sentences");
+        more.push(("training/inputs/texts", json!(9)));
+        let verdict = edited(&whole, &more);
+        assert_eq!(verdict.answer(), Answer::NotChecked, "{verdict:#?}");
+        let error = verdict.clone().into_result("the certificate").unwrap_err();
+        assert!(error.code() == 1 && error.to_string().contains("--allow-unchecked"), "{error}");
+        assert!(verdict.accept("the certificate", true).is_ok());
+        more.push(("training/method", json!("magic")));
+        more.push(("certificate/mechanism/method", json!("magic")));
+        refused(&edited(&whole, &more), "plan");
+    }
+    // No sentence that was not recomputed is shown.
+    let mut file = whole.clone();
+    file["artifact"]["training"]["inputs"]["texts"] = json!(9);
+    file["artifact"]["training"]["inputs"]["planner"] = json!(9);
+    file["artifact"]["training"]["plan"] = json!([["clip", "PERFECT"]]);
+    file["artifact"]["certificate"]["mechanism"]["plan"] = json!([["clip", "PERFECT"]]);
+    file["artifact"]["training"]["public"] = json!(["PERFECT"]);
+    file["artifact"]["certificate"]["plain"]["sentence"] = json!("PERFECT");
+    file["artifact"]["certificate"]["accounting"]["slack"] = json!("PERFECT");
+    let forged = Artifact::from_json(&bound(file)).unwrap();
+    let examined = examine(&forged);
+    assert_eq!(examined.verdict.answer(), Answer::NotChecked);
+    let shown = serde_json::to_string(&examined.certificate.unwrap()).unwrap();
+    assert!(!shown.contains("PERFECT") && shown.contains("at most"), "{shown}");
+    // What is left out is said to be, and not to be empty.
+    assert!(shown.contains("in a way that was not checked") && !shown.contains("by name, in the job"), "{shown}");
+    assert!(ModelReport::gather(&forged, None, false).is_err());
+    let report = ModelReport::gather(&forged, None, true).unwrap();
+    for form in [Form::Html, Form::Markdown, Form::Json] {
+        let text = report.write(form).unwrap();
+        assert!(!text.contains("PERFECT") && (text.contains("not checked") || text.contains("not-checked")), "{text}");
+    }
+}
+
+/// Forgeries in which every copy agrees and the whole certificate is derived anew: the plan contradicts them.
+#[test]
+fn plans_are_made_again() {
+    let honest = model("noisy-gd");
+    let again = |edit: &dyn Fn(&mut Artifact)| {
+        let mut forged = honest.clone();
+        edit(&mut forged);
+        let Artifact { schema, model, training, guarantee, .. } = forged;
+        let text = Artifact::certified(schema, model, training, guarantee).to_json().unwrap();
+        verify(&text).unwrap()
+    };
+    assert!(again(&|_| {}).holds());
+    // The event of a fit for epsilon 0.01 beside a plan for 1.
+    let mut weak = job("noisy-gd", "logistic", CLASSES, Adjacency::ZeroOut, 1e-6);
+    weak.epsilon = 0.01;
+    let weak = prepare(&weak, ROWS as u64, false).unwrap().plan.event().clone();
+    refused(&again(&|a| a.guarantee.event = weak.clone()), "plan");
+    refused(&again(&|a| a.training.rows = 3), "plan");
+    let counted = |a: &mut Artifact, rows: u64| {
+        a.training.rows = rows;
+        a.training.public[2] = a.training.public[2].replace(&ROWS.to_string(), &rows.to_string());
+    };
+    refused(&again(&|a| counted(a, 3)), "plan");
+    refused(&again(&|a| a.guarantee.delta = 0.3), "plan");
+    let large = |a: &mut Artifact| {
+        a.guarantee.delta = 0.3;
+        a.training.inputs.as_mut().unwrap().allow_large_delta = true;
+    };
+    refused(&again(&large), "plan");
+    refused(&again(&|a| a.training.method = "magic".into()), "plan");
+    refused(&again(&|a| a.training.method = "auto".into()), "plan");
+    refused(&again(&|a| a.training.method = "objective".into()), "plan");
+    refused(&again(&|a| a.training.settings[0].1 = 21.0), "plan");
+    refused(&again(&|a| a.training.numerics = Numerics::Float), "plan");
+    refused(&again(&|a| a.training.reason = Some("it is the best one".into())), "plan");
+    refused(&again(&|a| a.guarantee.adjacency = Adjacency::ReplaceOne), "plan");
+    refused(&again(&|a| a.training.inputs.as_mut().unwrap().constraint = Constraint::L2(1.0)), "plan");
+    refused(&again(&|a| a.training.inputs.as_mut().unwrap().auxiliary = Some(u64::MAX)), "plan");
+    refused(&again(&|a| a.model.loss_parameters[0] += 1.0), "plan");
+    refused(&again(&|a| a.training.public.push("settings: nothing else".into())), "plan");
+    // A bound of the schema that is changed by itself: the certificate is about another schema.
+    let whole = parsed(&honest);
+    refused(&edited(&whole, &[("schema/features/table/0/1/number/max", json!(1e9))]), "identity");
+}
+
+/// Files of the format before this one are accounted again; nothing else about them is known.
+#[test]
+fn older_files_are_accounted_again() {
+    let old = std::fs::read_to_string(format!("{}/tests/corpus/model/objective.json", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let artifact = Artifact::from_json(&old).unwrap();
+    assert_eq!(artifact.version, 2);
+    let verdict = verify(&old).unwrap();
+    assert_eq!(verdict.answer(), Answer::NotChecked, "{verdict:#?}");
+    let unchecked: Vec<&str> =
+        verdict.checks.iter().filter(|c| c.answer == Answer::NotChecked).map(|c| c.name.as_str()).collect();
+    assert_eq!(unchecked, ["versions", "plan", "sentences"]);
+    assert!(verdict.checks.iter().any(|c| c.name == "epsilon under zero-out" && c.held()));
+    let whole: Value = serde_json::from_str(&old).unwrap();
+    refused(&edited(&whole, &[("certificate/guarantee/zero_out", json!(0.01))]), "epsilon under zero-out");
+    // A newer file does not pass for an older one, nor the other way round.
+    let mut newer = parsed(&model("output"));
+    newer["artifact"]["version"] = json!(2);
+    damaged(&repaired(&newer), "records other things");
+    let mut older = whole.clone();
+    older["artifact"]["version"] = json!(3);
+    damaged(&repaired(&older), "records other things");
+}
+
+/// Whether a place is the publisher's word.
+fn is_declared(place: &str) -> bool {
+    let words = ["certificate/registry/", "certificate/contact/", "certificate/identity/ledger", "certificate/utility/statement"];
+    words.iter().any(|p| place.starts_with(p)) && !place.ends_with("product_type")
+        || ["certificate/identity/date", "certificate/identity/build"].contains(&place)
+}
+
+/// Every leaf of a value with something else in its place, and every list without its last item.
+fn edits(place: &str, value: &Value, out: &mut Vec<(String, Value)>) {
+    let path = |key: &str| if place.is_empty() { key.to_string() } else { format!("{place}/{key}") };
+    match value {
+        Value::Object(map) => map.iter().for_each(|(key, value)| edits(&path(key), value, out)),
+        Value::Array(list) => {
+            list.iter().enumerate().for_each(|(i, value)| edits(&path(&i.to_string()), value, out));
+            if !list.is_empty() {
+                out.push((place.into(), json!(list[..list.len() - 1])));
+            }
+        }
+        Value::Null => out.extend([json!("x"), json!(7), json!(["x"])].map(|v| (place.to_string(), v))),
+        Value::Bool(b) => out.push((place.into(), json!(!b))),
+        Value::String(text) => out.extend([json!(format!("{text}x")), json!("")].map(|v| (place.to_string(), v))),
+        Value::Number(n) if n.is_u64() => {
+            let n = n.as_u64().unwrap();
+            out.extend([json!(n + 1), json!(n / 2), json!(u64::MAX)].map(|v| (place.to_string(), v)));
+        }
+        Value::Number(n) => {
+            let x = n.as_f64().unwrap();
+            out.extend([json!(1.01 * x + 1e-3), json!(0.5 * x - 1e-3)].map(|v| (place.to_string(), v)));
+        }
+    }
+}
+
+/// Every field once, digest recomputed: each edit is rejected, or reported as not checked; the publisher's own words never hold.
+fn no_edit_survives(artifact: &Artifact, under: &str) -> usize {
+    let whole = parsed(artifact);
+    let mut all = Vec::new();
+    edits("", &whole["artifact"], &mut all);
+    all.retain(|(place, _)| place.starts_with(under));
+    let (mut rejected, mut unchecked, mut declared) = (0, 0, 0);
+    for (place, value) in &all {
+        let mut file = whole.clone();
+        *file.pointer_mut(&format!("/artifact/{place}")).unwrap() = value.clone();
+        if file == whole {
+            continue;
+        }
+        match verify(&repaired(&file)) {
+            Err(error) => {
+                assert_eq!(error.code(), 4, "{place}");
+                rejected += 1;
+            }
+            Ok(verdict) if is_declared(place) => {
+                let word = if place.contains("ledger") {
+                    "ledger"
+                } else if place.ends_with("build") {
+                    "build"
+                } else {
+                    "registry"
+                };
+                let own = verdict.checks.iter().find(|c| c.name == word);
+                // An empty word is none.
+                assert!(own.is_none_or(|c| c.answer == Answer::Declared), "{place}: {verdict:#?}");
+                declared += 1;
+            }
+            Ok(verdict) => match verdict.answer() {
+                Answer::DoesNotHold => rejected += 1,
+                Answer::NotChecked => unchecked += 1,
+                _ => panic!("{place} as {value}: {verdict:#?}"),
+            },
+        }
+    }
+    println!("{under:?}: {} edits, {rejected} rejected, {unchecked} not checked, {declared} declared", all.len());
+    rejected + unchecked
+}
+
+#[test]
+fn every_edit_is_rejected_or_reported() {
+    let declared = Declared::parse(toml::from_str::<toml::Table>(REGISTRY).unwrap()["registry"].as_table().unwrap()).unwrap();
+    // Chosen by the rule, so that there is a reason; pure, so that it is quick.
+    let mut pure = job("auto", "logistic", CLASSES, Adjacency::ZeroOut, 0.0);
+    pure.compare = false;
+    let artifact = fit(&pure, &system()).unwrap().with_declared(declared);
+    assert!(verify_artifact(&artifact).holds() && artifact.training.reason.is_some(), "{:#?}", verify_artifact(&artifact));
+    assert!(no_edit_survives(&artifact, "") >= 60);
+    // What the quick one does not have.
+    let artifact = model("noisy-gd");
+    assert!(no_edit_survives(&artifact, "guarantee/") >= 10 && no_edit_survives(&artifact, "training/") >= 20);
+}
+
+/// Selections are planned again too, with all candidates.
+#[test]
+fn selections_are_planned_again() {
+    let mut tried = job("noisy-gd", "logistic", CLASSES, Adjacency::ZeroOut, 1e-6);
+    (tried.compare, tried.epsilon) = (false, 4.0);
+    tried.settings = Settings::default();
+    let table = "runs = 2\nlaw = \"uniform\"\nheld_out = 0.25\n[[candidate]]\nsteps = 5\n[[candidate]]\nmethod = \"noisy-gd\"\nsteps = 8\n";
+    let tuning = Tuning::parse(&toml::from_str(table).unwrap()).unwrap();
+    let tuned = privfit::tune::prepare(&tried, &tuning, ROWS as u64, false).unwrap();
+    let rows: String = (0..ROWS).map(|i| format!("{},{},{}\n", i % 6, ["p", "q", "r"][i % 3], ["no", "yes"][i % 2])).collect();
+    let mut reader = Csv::open(Box::new(std::io::Cursor::new(format!("x,c,y\n{rows}").into_bytes()))).unwrap();
+    let data = load_from(&mut reader, &tried.schema, &system()).unwrap();
+    let artifact = tuned.train(data, &system(), 1, &|| {}).unwrap();
+    let verdict = verify(&artifact.to_json().unwrap()).unwrap();
+    assert!(verdict.holds(), "{verdict:#?}");
+    assert!(no_edit_survives(&artifact, "training/inputs/selection") >= 20);
 }
 
 #[test]
@@ -333,7 +569,7 @@ fn shapes_and_versions_are_checked_before_anything_else() {
     };
     damaged(&repaired(&edit("/artifact/model/weights/0", json!([0.5]))), "weights");
     damaged(&repaired(&edit("/artifact/model/weights", json!([]))), "weights");
-    damaged(&repaired(&edit("/artifact/version", json!(3))), "use a newer privfit");
+    damaged(&repaired(&edit("/artifact/version", json!(4))), "use a newer privfit");
     // Before the digest: whoever meets a newer file should hear that, not that it is damaged.
     damaged(&edit("/artifact/version", json!(7)).to_string(), "use a newer privfit");
     damaged(&repaired(&edit("/artifact/version", json!(1))), "fit it again");
@@ -384,7 +620,7 @@ fn hostile_files_end_soon() {
         let zeroed = format!("{}{}{}", &edited[..start], "0".repeat(64), &edited[end..]);
         let edited = format!("{}{}{}", &edited[..start], sha256(zeroed.as_bytes()), &edited[end..]);
         // A number that is 0 may be read; it must not be a claim.
-        quick(number, &|| assert!(verify(&edited).map_or(true, |v| v.checks.iter().all(|c| c.name != "guarantee" || c.held))));
+        quick(number, &|| assert!(verify(&edited).map_or(true, |v| v.checks.iter().all(|c| c.name != "guarantee" || c.held()))));
     }
     // Events that a program could be kept busy with: many parts, deep ones, often repeated ones.
     let whole = parsed(&artifact);

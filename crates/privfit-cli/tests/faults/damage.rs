@@ -16,7 +16,7 @@ use std::path::Path;
 /// Everything that a ledger says: its records with their digests, and every release that it kept.
 fn says(ledger: &mut Ledger) -> privfit::Result<String> {
     let (status, findings) = verify(ledger)?;
-    let held: Vec<bool> = findings.iter().map(|f| f.held).collect();
+    let held: Vec<bool> = findings.iter().map(|f| f.held()).collect();
     Ok(format!("{:?} {:?} {:?} {held:?}", status.terms, status.spent, status.records))
 }
 

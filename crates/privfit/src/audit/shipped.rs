@@ -1,10 +1,11 @@
 //! Shipped methods as subjects: the plan, the kernel and the noise of `fit`, without the model file.
 
 use super::subject::{Claim, Comparison, Moved, Release, Subject, World};
+use crate::artifact::Artifact;
 use crate::constraint::Constraint;
 use crate::data::encode::Row;
 use crate::data::generate::private;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fit::{Job, Prepared, prepare};
 use crate::loss::{self, Kind};
 use crate::method::{self, Settings};
@@ -100,6 +101,25 @@ impl Shipped {
         first
     }
 
+    /// Exactly the plan that a model file records, with its claim; refused where this version cannot make it again.
+    pub fn of_model(artifact: &Artifact) -> Result<Shipped> {
+        if artifact.training.inputs.as_ref().is_some_and(|i| i.auxiliary.is_some()) {
+            return Err(Error::misuse(
+                "the model was taught on public rows, which its file does not hold: audit its method by name",
+            ));
+        }
+        let prepared = crate::certificate::prepared(artifact)?;
+        if !crate::certificate::same_event(prepared.plan.event(), &artifact.guarantee.event) {
+            return Err(Error::Refused(
+                "the file records another event than its own facts give: verify it first with `privfit certificate verify`"
+                    .into(),
+            ));
+        }
+        let (adjacency, delta) = (artifact.guarantee.adjacency, artifact.guarantee.delta);
+        let claim = Claim::new(prepared.plan.event().clone(), adjacency, delta);
+        Ok(Shipped::of(prepared, artifact.schema.clone(), claim))
+    }
+
     fn with(question: &Question, schema: Schema) -> Result<Shipped> {
         let published = method::find(&question.method).is_some_and(|m| m.published);
         let job = Job {
@@ -122,6 +142,10 @@ impl Shipped {
             true => Claim::asked(question.epsilon, question.delta, question.adjacency),
             false => Claim::new(prepared.plan.event().clone(), question.adjacency, question.delta),
         };
+        Ok(Shipped::of(prepared, schema, claim))
+    }
+
+    fn of(prepared: Prepared, schema: Schema, claim: Claim) -> Shipped {
         let single = |e: &Event| matches!(e, Event::DiscreteGaussian { .. } | Event::Gaussian { .. });
         let one_gaussian = AFFINE.contains(&prepared.method.name)
             && match prepared.plan.event() {
@@ -129,7 +153,7 @@ impl Shipped {
                 Event::Compose(events) => events.len() == 1 && single(&events[0]),
                 event => single(event),
             };
-        Ok(Shipped { prepared, schema, claim, one_gaussian })
+        Shipped { prepared, schema, claim, one_gaussian }
     }
 
     /// The plan and what it rests on.

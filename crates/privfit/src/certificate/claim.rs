@@ -19,6 +19,12 @@ pub struct Identity {
     /// SHA-256 of the released numbers as little-endian doubles: weights score after score, then factors, constant and weight of a map
     /// of rows, if there is one.
     pub model_sha256: String,
+    /// SHA-256 of the schema, as compact JSON in the order of the file; none in files of format 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema_sha256: Option<String>,
+    /// SHA-256 of the record of how it was trained, in the same way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub training_sha256: Option<String>,
     /// Day of creation, if stated.
     pub date: Option<String>,
     /// Position in the ledger of the data set, if there is one.

@@ -39,6 +39,16 @@ fn model_digest(model: &Model) -> String {
     hex(&[&bytes])
 }
 
+/// Digest of a part of the file, as compact JSON: a bound or a category that is changed is another schema.
+fn json_digest(part: &impl serde::Serialize) -> String {
+    hex(&[serde_json::to_string(part).unwrap_or_default().as_bytes()])
+}
+
+/// Digest of the record of how a model was trained; none in files of format 2.
+pub(super) fn training_digest(training: &Training) -> Option<String> {
+    training.inputs.as_ref().map(|_| json_digest(training))
+}
+
 impl Certificate {
     /// The certificate of these facts, with what was declared.
     pub(crate) fn derive(facts: Facts<'_>, declared: &Declared, ledger: Option<LedgerPosition>) -> Certificate {
@@ -79,6 +89,8 @@ impl Certificate {
                 build: option_env!("PRIVFIT_BUILD_SHA256").map(String::from),
                 data: schema.name.clone(),
                 model_sha256: model_digest(model),
+                schema_sha256: training.inputs.as_ref().map(|_| json_digest(schema)),
+                training_sha256: training_digest(training),
                 date: declared.date.clone(),
                 ledger,
             },

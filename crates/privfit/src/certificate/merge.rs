@@ -8,6 +8,28 @@ pub(super) const MOST_PARTS: usize = 16;
 /// Most different parts in all. Plain Gaussian releases cost an accountant nothing, and there may be one for each column of a model.
 const MOST_IN_ALL: usize = 4096;
 
+/// Most nodes of an event tree that is looked at; plans have a handful, or one for each column of a model.
+pub(super) const MOST_NODES: usize = 65_536;
+
+/// Number of nodes of an event, none if there are more than `most`.
+pub(super) fn nodes(event: &Event, most: usize) -> Option<usize> {
+    let inner: &[Event] = match event {
+        Event::Poisson { event, .. }
+        | Event::FixedSize { event, .. }
+        | Event::Shuffled { event, .. }
+        | Event::Repeat { event, .. }
+        | Event::AtMost { event, .. }
+        | Event::Select { event, .. } => std::slice::from_ref(event),
+        Event::Compose(events) | Event::Either(events) => events,
+        _ => &[],
+    };
+    let mut count = 1;
+    for event in inner {
+        count += nodes(event, most.checked_sub(count)?)?;
+    }
+    (count <= most).then_some(count)
+}
+
 /// The event with equal parts put together; none if it has too many different ones, or more releases than can be counted.
 pub(crate) fn merged(event: &Event) -> Option<Event> {
     let mut parts = Vec::new();
@@ -113,5 +135,7 @@ mod tests {
             assert_eq!(super::merged(&hostile.1).is_none(), hostile.0 != 2, "{}", hostile.0);
         }
         assert!(super::merged(&select(many(64))).is_some());
+        // All of a tree is counted, and counting ends with the limit.
+        assert_eq!((nodes(&select(many(3)), 8), nodes(&select(many(3)), 7)), (Some(8), None));
     }
 }

@@ -1,24 +1,59 @@
-//! Working a certificate out again: everything that follows from the recorded event and facts is derived with today's accountant and
-//! compared. A claim may be larger than what is proved today, never smaller.
+//! Working a certificate out again. Nothing in a file is believed: the plan is made again from the recorded public facts, the numbers
+//! are derived from the event with today's accountant, the sentences from both.
+//!
+//! There are four answers. *Holds*: it was recomputed and agrees. *Does not hold*: it was recomputed and contradicts. *Not checked*: it
+//! could be recomputed, but not by this version (another planner, other texts, work without an end). *Declared*: nobody can recompute it, it
+//! is the publisher's word, and it is never said to hold: what the registry says, and that the weights came from this run.
 
-use super::Certificate;
-use super::derive::Facts;
-use super::merge::{MOST_PARTS, merged};
-use crate::artifact::Artifact;
+use super::compare::{groups, numbers};
+use super::derive::{Facts, training_digest};
+use super::merge::{MOST_NODES, MOST_PARTS, merged, nodes};
+use super::replan::{replan, same_event};
+use super::{Certificate, versions};
+use crate::artifact::{Artifact, Guarantee, Training};
 use crate::error::{Error, Result};
-use privfit_kernel::account::{Adjacency, Event};
+use privfit_kernel::account::Event;
 use serde::Serialize;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
 
-/// Numbers agree if they differ by no more than other machines round.
-const ROUNDING: f64 = 1e-9;
+/// Longest that a file may keep a verifier busy. Ordinary files take a fraction of a second, and what takes longer is not checked. It is the
+/// last resort: events and selections have limits of their own.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// What a check came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// Recomputed, and it agrees.
+    Holds,
+    /// Recomputed, and it contradicts.
+    DoesNotHold,
+    /// Not recomputed by this version.
+    NotChecked,
+    /// The publisher's word, which nobody can recompute.
+    Declared,
+}
+
+impl Answer {
+    /// For people.
+    pub fn text(self) -> &'static str {
+        match self {
+            Answer::Holds => "holds",
+            Answer::DoesNotHold => "does not hold",
+            Answer::NotChecked => "not checked",
+            Answer::Declared => "declared",
+        }
+    }
+}
 
 /// One thing that was checked.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Check {
     /// What.
     pub name: String,
-    /// Whether it holds.
-    pub held: bool,
+    /// What it came to.
+    pub answer: Answer,
     /// Why, in a line.
     pub text: String,
 }
@@ -26,7 +61,17 @@ pub struct Check {
 impl Check {
     /// A check by its outcome.
     pub fn new(name: &str, held: bool, text: impl Into<String>) -> Check {
-        Check { name: name.into(), held, text: text.into() }
+        Check::with(name, if held { Answer::Holds } else { Answer::DoesNotHold }, text)
+    }
+
+    /// A check by its answer.
+    pub fn with(name: &str, answer: Answer, text: impl Into<String>) -> Check {
+        Check { name: name.into(), answer, text: text.into() }
+    }
+
+    /// Whether it was recomputed and agrees.
+    pub fn held(&self) -> bool {
+        self.answer == Answer::Holds
     }
 }
 
@@ -38,257 +83,267 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Whether every check holds.
-    pub fn holds(&self) -> bool {
-        self.checks.iter().all(|c| c.held)
+    /// The worst answer of all: a contradiction before what was not checked. What is declared takes nothing away.
+    pub fn answer(&self) -> Answer {
+        let any = |answer| self.checks.iter().any(|c| c.answer == answer);
+        match (any(Answer::DoesNotHold), any(Answer::NotChecked)) {
+            (true, _) => Answer::DoesNotHold,
+            (false, true) => Answer::NotChecked,
+            (false, false) => Answer::Holds,
+        }
     }
 
-    /// Nothing if every check holds, otherwise a refusal that names the first one that does not.
+    /// Whether everything that can be recomputed was, and agrees.
+    pub fn holds(&self) -> bool {
+        self.answer() == Answer::Holds
+    }
+
+    /// The first check with an answer.
+    pub fn first(&self, answer: Answer) -> Option<&Check> {
+        self.checks.iter().find(|c| c.answer == answer)
+    }
+
+    /// Nothing if it holds, otherwise a refusal that names the first check that does not, or that was not made.
     pub fn into_result(self, what: &str) -> Result<()> {
-        match self.checks.into_iter().find(|c| !c.held) {
-            None => Ok(()),
-            Some(check) => Err(Error::Refused(format!(
+        self.accept(what, false)
+    }
+
+    /// The same; what was not checked may be accepted.
+    pub fn accept(self, what: &str, unchecked: bool) -> Result<()> {
+        if let Some(check) = self.first(Answer::DoesNotHold) {
+            return Err(Error::Refused(format!(
                 "{what} does not hold: {}: {}; do not rely on it, and ask whoever published it",
                 check.name, check.text
+            )));
+        }
+        match self.first(Answer::NotChecked) {
+            Some(check) if !unchecked => Err(Error::Refused(format!(
+                "{what} was not checked as a whole: {}: {}; verify it with the version that wrote it, or accept that with --allow-unchecked",
+                check.name, check.text
             ))),
+            _ => Ok(()),
         }
     }
 }
 
-/// Reads a model file and checks its certificate, everything but a ledger. A damaged file is an error, a claim that does not hold
-/// a verdict.
+/// What a file comes to: the verdict, and the certificate as this version states it, made of nothing that was not recomputed.
+#[derive(Clone, Debug)]
+pub struct Examined {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The certificate by this version; none if it could not be worked out. What is declared in it is as the file has it; what was not
+    /// checked (plan, public facts, reason) is left out.
+    pub certificate: Option<Certificate>,
+}
+
+/// Reads a model file and checks its certificate, everything but ledger and signature. A damaged file is an error, a claim that does not
+/// hold a verdict.
 pub fn verify(text: &str) -> Result<Verdict> {
     Ok(verify_artifact(&Artifact::from_json(text)?))
 }
 
-/// Claims that may only be too large: recorded and worked out today.
-struct Claims<'a> {
-    name: &'a str,
-    lines: Vec<String>,
-    held: bool,
-}
-
-impl<'a> Claims<'a> {
-    fn new(name: &'a str) -> Claims<'a> {
-        Claims { name, lines: Vec::new(), held: true }
-    }
-
-    /// None is infinite.
-    fn compare(&mut self, what: &str, recorded: Option<f64>, today: Option<f64>) {
-        let show = |x: Option<f64>| x.map_or("infinite".into(), |x| if x < 1e-3 { format!("{x:.3e}") } else { super::up(x) });
-        let (r, t) = (recorded.unwrap_or(f64::INFINITY), today.unwrap_or(f64::INFINITY));
-        if r == t {
-            return;
-        }
-        if !(t <= r * (1.0 + ROUNDING) && r >= 0.0) {
-            self.held = false;
-            self.lines.push(format!("{what} is claimed as {} and today's accountant proves {}", show(recorded), show(today)));
-        } else if t < r * (1.0 - ROUNDING) {
-            self.lines.push(format!("{what}: today's accountant proves {} instead of {}", show(today), show(recorded)));
-        }
-    }
-
-    fn done(self, usual: &str, out: &mut Vec<Check>) {
-        let text = if self.lines.is_empty() { usual.to_string() } else { self.lines.join("; ") };
-        out.push(Check::new(self.name, self.held, text));
-    }
-}
-
 /// The same for a model file that has been read.
 pub fn verify_artifact(artifact: &Artifact) -> Verdict {
+    examine(artifact).verdict
+}
+
+/// Works out everything that a model file states, in bounded time.
+pub fn examine(artifact: &Artifact) -> Examined {
+    let (send, receive) = std::sync::mpsc::channel();
+    let copy = artifact.clone();
+    let work = move || {
+        let _ = send.send(judge(&copy));
+    };
+    // As deep as the stack of a program's first thread: accountants may nest. Without a thread nothing is worked out.
+    let _ = std::thread::Builder::new().stack_size(8 << 20).spawn(work);
+    receive.recv_timeout(LONGEST).unwrap_or_else(|error| {
+        let text = match error {
+            RecvTimeoutError::Timeout => {
+                format!("it was not worked out within {} seconds, and ordinary files are", LONGEST.as_secs())
+            }
+            RecvTimeoutError::Disconnected => "the program failed while it worked it out".into(),
+        };
+        Examined { verdict: Verdict { checks: vec![Check::with("time", Answer::NotChecked, text)] }, certificate: None }
+    })
+}
+
+/// What a file records about its plan, without what was not checked.
+fn unchecked(training: &Training) -> Training {
+    let method = crate::method::find(&training.method).map_or("unknown", |m| m.name).into();
+    // Names of settings are text too: only those that some method or loss has are repeated.
+    let mut settings = training.settings.clone();
+    settings.retain(|(name, _)| {
+        let named = |m: &crate::method::Method| m.settings.iter().any(|s| s.0 == name);
+        crate::method::ALL.iter().any(named) || crate::loss::ALL.iter().any(|l| l.numbers.iter().any(|n| n.name == name))
+    });
+    Training { method, plan: Vec::new(), reason: None, public: Vec::new(), settings, ..training.clone() }
+}
+
+/// Says so where something was left out: nothing at all would be a statement too.
+fn blank(mut certificate: Certificate) -> Certificate {
+    let text = || "not checked".to_string();
+    certificate.mechanism.plan = vec![("all of it".into(), text())];
+    certificate.unprotected.facts = vec![super::Fact { what: "facts that were taken as public".into(), source: text() }];
+    certificate.preparation.method = "in a way that was not checked".into();
+    certificate.preparation.other = "not checked".into();
+    certificate
+}
+
+fn judge(artifact: &Artifact) -> Examined {
     let mut checks = vec![Check::new("file", true, "every byte is as it was written")];
     let (g, c) = (&artifact.guarantee, &artifact.certificate);
+    let nothing = |checks: Vec<Check>| Examined { verdict: Verdict { checks }, certificate: None };
+    if nodes(&g.event, MOST_NODES).is_none() || merged(&g.event).is_none() {
+        let text =
+            format!("it has more than {MOST_PARTS} different kinds of parts, or {MOST_NODES} parts in all, and no plan has");
+        checks.push(Check::new("event", false, text));
+        return nothing(checks);
+    }
+    let inputs = artifact.training.inputs.as_ref();
+    let same_planner = inputs.is_some_and(|i| i.planner == versions::PLANNER);
+    let same_texts = inputs.is_some_and(|i| i.texts == versions::TEXTS);
+    let again = inputs.filter(|_| same_planner).map(|inputs| replan(artifact, inputs));
+    let training = match &again {
+        Some(Ok(plan)) => plan.training.clone(),
+        _ => unchecked(&artifact.training),
+    };
+    let derive = |guarantee: &Guarantee| {
+        let facts = Facts {
+            program: &artifact.program,
+            schema: &artifact.schema,
+            model: &artifact.model,
+            training: &training,
+            guarantee,
+        };
+        let mut today = Certificate::derive(facts, &c.declared(), c.identity.ledger.clone());
+        today.identity.build.clone_from(&c.identity.build);
+        today.identity.training_sha256 = training_digest(&artifact.training);
+        today
+    };
     if !g.private || g.simulated || !c.guarantee.private {
-        let why = match &g.event {
-            Event::NotPrivate { why } => why.clone(),
-            _ => "it says so itself".into(),
+        // A reason that only the file gives is not repeated.
+        let planned = again.as_ref().and_then(|a| a.as_ref().ok()).map(|plan| &plan.event);
+        let why = match planned {
+            _ if g.simulated => "simulated: the noise came from a seed",
+            Some(Event::NotPrivate { why }) => why,
+            _ => "it says so itself",
         };
         checks.push(Check::new("guarantee", false, format!("the model is not private, epsilon is infinite ({why})")));
-        return Verdict { checks };
+        let event = Event::NotPrivate { why: why.into() };
+        let today = derive(&Guarantee { private: false, event, ..g.clone() });
+        let today = if matches!(again, Some(Ok(_))) { today } else { blank(today) };
+        return Examined { verdict: Verdict { checks }, certificate: Some(today) };
     }
-    if merged(&g.event).is_none() {
-        checks.push(Check::new(
-            "event",
-            false,
-            format!("it has more than {MOST_PARTS} different kinds of parts, and no plan has"),
-        ));
-        return Verdict { checks };
-    }
-    // A hole that was found later in what wrote this file.
-    let version = artifact.program.rsplit(' ').next().unwrap_or("");
-    for found in crate::advisory::for_model(version, &artifact.training.method).unwrap_or_default() {
-        let text =
-            format!("{}: {}; its true epsilon is {}; fixed in {}", found.id, found.what, found.true_epsilon, found.fixed_in);
-        checks.push(Check::new("advisory", false, text));
-    }
-    let same = c.mechanism.event == g.event;
-    checks.push(Check::new(
-        "event",
-        same,
-        if same { "the one that was recorded in training" } else { "certificate and record differ" },
-    ));
-    if !same {
-        return Verdict { checks };
-    }
-    let facts = Facts {
-        program: &artifact.program,
-        schema: &artifact.schema,
-        model: &artifact.model,
-        training: &artifact.training,
-        guarantee: g,
-    };
-    let mut today = Certificate::derive(facts, &c.declared(), c.identity.ledger.clone());
-    today.identity.build.clone_from(&c.identity.build);
-    numbers(c, &mut today, &mut checks);
-    let record = g.zero_out == c.guarantee.zero_out && g.replace_one == c.guarantee.replace_one;
-    checks.push(Check::new(
-        "record",
-        record,
-        if record { "certificate and training record state the same epsilons" } else { "certificate and training record differ" },
-    ));
-    groups(c, &today, artifact.program == crate::artifact::program(), &mut checks);
-    Verdict { checks }
-}
-
-/// Checks the numbers, and puts the recorded ones in the place of today's, so that the rest can be compared as a whole.
-fn numbers(c: &Certificate, today: &mut Certificate, checks: &mut Vec<Check>) {
-    for (name, recorded, now, enclosure, fresh) in [
-        (
-            "epsilon under zero-out",
-            c.guarantee.zero_out,
-            today.guarantee.zero_out,
-            &c.accounting.zero_out,
-            &mut today.accounting.zero_out,
-        ),
-        (
-            "epsilon under replace-one",
-            c.guarantee.replace_one,
-            today.guarantee.replace_one,
-            &c.accounting.replace_one,
-            &mut today.accounting.replace_one,
-        ),
-    ] {
-        let mut claims = Claims::new(name);
-        claims.compare("epsilon", recorded, now);
-        claims.compare("its upper bound", enclosure.as_ref().map(|b| b.upper), now);
-        if let (Some(enclosure), Some(fresh)) = (enclosure, &fresh) {
-            claims.compare("Renyi accounting", enclosure.renyi, fresh.renyi);
-            if !(enclosure.lower >= 0.0 && enclosure.lower <= enclosure.upper && recorded == Some(enclosure.upper)) {
-                claims.held = false;
-                claims.lines.push("its enclosure is not one".into());
+    vulnerabilities(artifact, &mut checks);
+    written(artifact, &mut checks);
+    match &again {
+        None => {
+            let text = match inputs {
+                None => "the file does not record what its plan was made from (format 2)".to_string(),
+                Some(i) => format!("made by planner {}, and this is planner {}", i.planner, versions::PLANNER),
+            };
+            checks.push(Check::with("plan", Answer::NotChecked, text));
+        }
+        Some(Err(error)) => checks.push(Check::new("plan", false, format!("the recorded facts have no plan: {error}"))),
+        Some(Ok(plan)) => {
+            let wrong = plan.differences(artifact);
+            let text = match wrong.is_empty() {
+                true => "made again from the public facts: event, noise, parameters and public facts are the same".to_string(),
+                false => format!("made again from the recorded facts, it differs in {}", wrong.join(", ")),
+            };
+            checks.push(Check::new("plan", wrong.is_empty(), text));
+            if !same_event(&plan.event, &g.event) {
+                // Nothing is worked out for an event that nobody planned: it may be made to keep a verifier busy.
+                return nothing(checks);
             }
         }
-        let usual = now.map_or("infinite, as it says".into(), |e| format!("{} at delta {:e}", super::up(e), c.guarantee.delta));
-        claims.done(&usual, checks);
-        // A better accountant has another name and another lower bound.
-        if fresh.is_some() {
-            fresh.clone_from(enclosure);
+    }
+    super::bought::check(artifact, &mut checks);
+    let same = c.mechanism.event == g.event;
+    let text = if same { "the one that was recorded in training" } else { "certificate and record differ" };
+    checks.push(Check::new("event", same, text));
+    let today = derive(g);
+    let mut compared = today.clone();
+    numbers(c, &mut compared, same_planner, &mut checks);
+    let record = g.zero_out == c.guarantee.zero_out && g.replace_one == c.guarantee.replace_one;
+    let text =
+        if record { "certificate and training record state the same epsilons" } else { "certificate and training record differ" };
+    checks.push(Check::new("record", record, text));
+    // Facts that are recorded twice must agree, also where the plan was not made again.
+    if !matches!(again, Some(Ok(_))) {
+        let (t, m) = (&artifact.training, &mut compared.mechanism);
+        m.plan.clone_from(&t.plan);
+    }
+    groups(artifact, &compared, same_planner && same_texts, &mut checks);
+    declared(artifact, &mut checks);
+    let today = if matches!(again, Some(Ok(_))) { today } else { blank(today) };
+    Examined { verdict: Verdict { checks }, certificate: Some(today) }
+}
+
+/// Vulnerabilities that were found later in what wrote this file. A version that cannot be read may have any of them.
+fn vulnerabilities(artifact: &Artifact, checks: &mut Vec<Check>) {
+    let version = versions::version_of(&artifact.program);
+    match version.map(|v| crate::advisory::for_model(v, &artifact.training.method)) {
+        Some(Ok(list)) if list.is_empty() => {
+            checks.push(Check::new("advisories", true, "none that this version knows concerns the program and the method"));
         }
-    }
-    if c.guarantee.add_remove.is_some() || today.guarantee.add_remove.is_some() {
-        let mut claims = Claims::new("epsilon under add-remove");
-        claims.compare("epsilon", c.guarantee.add_remove, today.guarantee.add_remove);
-        claims.done(&today.guarantee.add_remove.map_or("infinite".into(), super::up), checks);
-    }
-    let mut claims = Claims::new("profile");
-    for (recorded, now) in c.guarantee.profile.iter().zip(&today.guarantee.profile) {
-        claims.compare(&format!("epsilon at {:e} under zero-out", now.delta), recorded.zero_out, now.zero_out);
-        claims.compare(&format!("epsilon at {:e} under replace-one", now.delta), recorded.replace_one, now.replace_one);
-    }
-    let deltas = |c: &Certificate| c.guarantee.profile.iter().map(|p| p.delta).collect::<Vec<_>>();
-    if deltas(c) != deltas(today) {
-        claims.held = false;
-        claims.lines.push("its deltas are not the usual ones".into());
-    }
-    claims.done("epsilon at every delta from 1e-4 to 1e-12", checks);
-    let mut claims = Claims::new("rho");
-    for pick in [|r: super::Rho| r.zero_out, |r: super::Rho| r.replace_one] {
-        claims.compare("rho", c.guarantee.rho.map(pick), today.guarantee.rho.map(pick));
-    }
-    claims.done(if c.guarantee.rho.is_some() { "zero-concentrated privacy" } else { "none is claimed" }, checks);
-    let mut claims = Claims::new("attacks");
-    for (name, recorded, now) in
-        [("zero-out", c.plain.zero_out, today.plain.zero_out), ("replace-one", c.plain.replace_one, today.plain.replace_one)]
-    {
-        let views: [(&str, fn(super::Risk) -> f64); 4] = [
-            ("right alarms", |r| r.true_positive_rate),
-            ("right guesses", |r| r.accuracy),
-            ("belief", |r| r.posterior),
-            ("exception", |r| r.except),
-        ];
-        for (what, view) in views {
-            claims.compare(&format!("{what} under {name}"), recorded.map(view), now.map(view));
+        Some(Ok(list)) => {
+            for found in list {
+                let text = format!(
+                    "{}: {}; its true epsilon is {}; fixed in {}",
+                    found.id, found.what, found.true_epsilon, found.fixed_in
+                );
+                checks.push(Check::new("advisory", false, text));
+            }
         }
-    }
-    claims.done("what the best attacker reaches, under both notions", checks);
-    let better = c.plain.zero_out != today.plain.zero_out || c.plain.replace_one != today.plain.replace_one;
-    let old = c.guarantee.clone();
-    today.guarantee.zero_out = old.zero_out;
-    today.guarantee.replace_one = old.replace_one;
-    today.guarantee.add_remove = old.add_remove;
-    today.guarantee.rho = old.rho;
-    today.guarantee.profile = old.profile;
-    (today.plain.zero_out, today.plain.replace_one) = (c.plain.zero_out, c.plain.replace_one);
-    if better {
-        // The sentence repeats the recorded numbers.
-        let asked = today.guarantee.asked_adjacency;
-        let risk = if asked == Adjacency::ReplaceOne { c.plain.replace_one } else { c.plain.zero_out };
-        today.plain.sentence = super::words::sentence(asked, risk);
+        Some(Err(_)) | None => {
+            let text = format!("{:?} is not a version that advisories could be looked up for", artifact.program);
+            checks.push(Check::with("advisories", Answer::NotChecked, text));
+        }
     }
 }
 
-/// Checks everything else, group by group. Another version of the program has other words for the same facts.
-fn groups(c: &Certificate, today: &Certificate, ours: bool, checks: &mut Vec<Check>) {
-    let fixed = [
-        ("identity", c.identity == today.identity, "name, program, and the digest of the released numbers"),
-        ("unit", c.unit == today.unit, "as the schema says"),
-        (
-            "method",
-            c.mechanism.plan == today.mechanism.plan && c.mechanism.method == today.mechanism.method,
-            "as recorded in training",
+/// Whether the program that is said to have written the file plans and writes with the versions that the file records.
+fn written(artifact: &Artifact, checks: &mut Vec<Check>) {
+    let version = versions::version_of(&artifact.program).unwrap_or_default();
+    let known = versions::PROGRAMS.iter().find(|p| p.0 == version);
+    let recorded = artifact.training.inputs.as_ref().map(|i| (i.planner, i.texts));
+    let check = match (known, recorded) {
+        (Some((_, planner, texts)), Some(recorded)) if recorded == (*planner, *texts) => {
+            Check::new("versions", true, format!("{} has planner {planner} and texts {texts}", artifact.program))
+        }
+        (Some(_), _) => Check::with(
+            "versions",
+            Answer::NotChecked,
+            format!(
+                "the file records another planner or other texts than {:?} has: it is from a build before the release",
+                artifact.program
+            ),
         ),
-        ("registry", c.registry == today.registry && c.contact == today.contact, "declared, not checked"),
-    ];
-    let guarantee = [
-        c.guarantee.private == today.guarantee.private,
-        c.guarantee.variant == today.guarantee.variant,
-        c.guarantee.delta == today.guarantee.delta,
-        c.guarantee.asked_epsilon == today.guarantee.asked_epsilon,
-        c.guarantee.asked_adjacency == today.guarantee.asked_adjacency,
-        c.security.numerics == today.security.numerics,
-        c.security.seeded == today.security.seeded,
-        c.adjacency.units == today.adjacency.units,
-        c.adjacency.units_public == today.adjacency.units_public,
-    ];
-    let add = |checks: &mut Vec<Check>, name: &str, held: bool, text: &str| {
-        checks.push(Check::new(name, held, if held { text } else { "differs from what the recorded facts say" }));
+        (None, _) => Check::with(
+            "versions",
+            Answer::NotChecked,
+            format!("this is {}, and it does not know {:?}", crate::artifact::program(), artifact.program),
+        ),
     };
-    for (name, held, text) in fixed {
-        add(checks, name, held, text);
+    checks.push(check);
+}
+
+/// What is the publisher's word.
+fn declared(artifact: &Artifact, checks: &mut Vec<Check>) {
+    let c = &artifact.certificate;
+    let mut say = |name: &str, text: String| checks.push(Check::with(name, Answer::Declared, text));
+    say("weights", "that they came from this run of this plan is the publisher's word; a signature says whose".into());
+    if let Some(build) = &c.identity.build {
+        say("build", format!("the program is said to have the digest {build:?}"));
     }
-    add(checks, "guarantee", guarantee.iter().all(|h| *h), "delta, adjacency, numerics and number of units as recorded");
-    if !ours {
-        let text = format!("not compared: written by {}, and this is {}", c.identity.program, crate::artifact::program());
-        checks.push(Check::new("words", true, text));
-        return;
+    if c.declared() != super::Declared::default() {
+        say("registry", "name, use, contact, dates and usefulness are the publisher's words".into());
     }
-    let words = [
-        ("guarantee", c.guarantee == today.guarantee),
-        ("adjacency", c.adjacency == today.adjacency),
-        ("unprotected", c.unprotected == today.unprotected),
-        ("mechanism", c.mechanism == today.mechanism),
-        ("accounting", c.accounting == today.accounting),
-        ("assumptions", c.assumptions == today.assumptions),
-        ("preparation", c.preparation == today.preparation),
-        ("deployment", c.deployment == today.deployment),
-        ("security", c.security == today.security),
-        ("utility", c.utility == today.utility),
-        ("plain", c.plain == today.plain),
-    ];
-    let wrong: Vec<&str> = words.iter().filter(|w| !w.1).map(|w| w.0).collect();
-    let text = match wrong.is_empty() {
-        true => "every sentence follows from the recorded facts".into(),
-        false => format!("edited in {}", wrong.join(", ")),
-    };
-    checks.push(Check::new("words", wrong.is_empty(), text));
+    if let Some(l) = &c.identity.ledger {
+        say(
+            "ledger",
+            format!("the model is said to stand in ledger {:?}, record {}; --ledger compares them", l.ledger, l.sequence),
+        );
+    }
 }

@@ -173,11 +173,8 @@ fn next(r: &LedgerReport, page: &mut Page) {
 }
 
 fn chain(r: &LedgerReport, page: &mut Page) {
-    let rows: Vec<Vec<String>> = r
-        .checks
-        .iter()
-        .map(|c| vec![c.name.clone(), if c.held { "holds" } else { "does not hold" }.to_string(), c.text.clone()])
-        .collect();
+    let rows: Vec<Vec<String>> =
+        r.checks.iter().map(|c| vec![c.name.clone(), c.answer.text().to_string(), c.text.clone()]).collect();
     let mut body = table(&["check", "outcome", "why"], &rows, None);
     body += &format!(
         "<div class=\"mono\">{}</div>",

@@ -68,6 +68,9 @@ pub(super) fn model(r: &ModelReport) -> String {
         details.extend(value.as_ref().map(|v| format!("{name}: {v}")));
     }
     out += &list(&details);
+    if let Some(open) = r.not_checked() {
+        let _ = write!(out, "> Recomputed by {}; {}.\n\n", plain(&r.program), plain(&open));
+    }
     let stated = c.registry.intended_use.as_deref().unwrap_or("Not stated.");
     let _ = write!(out, "## Intended use\n\n{}\n\n## Guarantee\n\n{}\n\n", plain(stated), plain(&c.plain.sentence));
     if r.private {

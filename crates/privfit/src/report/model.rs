@@ -5,9 +5,9 @@ use super::results::Results;
 use super::weights::Weights;
 use crate::artifact::Artifact;
 use crate::certificate::merge::merged;
-use crate::certificate::verify::{Check, verify_artifact};
-use crate::certificate::{Certificate, Risk};
-use crate::error::Result;
+use crate::certificate::verify::{Check, Examined, examine};
+use crate::certificate::{Answer, Certificate, Risk};
+use crate::error::{Error, Result};
 use crate::loss::Task;
 use privfit_kernel::account::Adjacency;
 use serde::Serialize;
@@ -27,7 +27,7 @@ pub struct ModelReport {
     pub private: bool,
     /// What was checked before anything was stated.
     pub checks: Vec<Check>,
-    /// The certificate of the model file.
+    /// The certificate of the model, recomputed. What was not checked is left out of it.
     pub certificate: Certificate,
     /// Its event by today's accountant, under each notion of neighbours; empty if nothing is guaranteed.
     pub curves: Vec<PrivacyCurve>,
@@ -40,16 +40,20 @@ pub struct ModelReport {
 }
 
 impl ModelReport {
-    /// Checks a model and gathers its report. A certificate that does not hold is refused; a model that says itself that it is not private
-    /// gets a report that says so too.
-    pub fn gather(artifact: &Artifact, results: Option<Results>) -> Result<ModelReport> {
-        let (g, c) = (&artifact.guarantee, &artifact.certificate);
-        let verdict = verify_artifact(artifact);
+    /// Checks a model and gathers its report. A certificate that does not hold is refused, and so is one that was not checked as a whole
+    /// unless that is accepted; a model that says itself that it is not private gets a report that says so too. Every sentence and every
+    /// number is the one that was recomputed, never the one in the file.
+    pub fn gather(artifact: &Artifact, results: Option<Results>, allow_unchecked: bool) -> Result<ModelReport> {
+        let g = &artifact.guarantee;
+        let Examined { verdict, certificate } = examine(artifact);
         // The record decides: a certificate that claims more than its record is a false one.
         let private = g.private && !g.simulated;
-        if private || c.guarantee.private {
-            verdict.clone().into_result("the certificate")?;
+        if private || artifact.certificate.guarantee.private {
+            verdict.clone().accept("the certificate", allow_unchecked)?;
         }
+        let Some(c) = certificate else {
+            return Err(Error::Refused("the certificate was not worked out: ask whoever published it for another file".into()));
+        };
         let mut curves = Vec::new();
         if private {
             let event = merged(&g.event).unwrap_or_else(|| g.event.clone());
@@ -80,7 +84,7 @@ impl ModelReport {
             program: crate::artifact::program(),
             private,
             checks: verdict.checks,
-            certificate: c.clone(),
+            certificate: c,
             curves,
             weights: Weights::of(artifact),
             point: artifact.schema.task() == Task::Location,
@@ -92,6 +96,13 @@ impl ModelReport {
     pub(super) fn name(&self) -> String {
         let c = &self.certificate;
         c.registry.name.clone().unwrap_or_else(|| format!("Model of the data set {:?}", c.identity.data).replace('"', ""))
+    }
+
+    /// What was not checked, in a sentence.
+    pub(super) fn not_checked(&self) -> Option<String> {
+        let names: Vec<&str> = self.checks.iter().filter(|c| c.answer == Answer::NotChecked).map(|c| c.name.as_str()).collect();
+        (!names.is_empty())
+            .then(|| format!("not checked, and left out where it would be a sentence of the file: {}", names.join(", ")))
     }
 
     /// Rows, or units.

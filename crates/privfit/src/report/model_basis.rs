@@ -109,7 +109,7 @@ fn identity(r: &ModelReport, page: &mut Page) {
     match &i.ledger {
         None => lines.push(("ledger", "none: what else was released from these records is not known".into())),
         Some(l) => {
-            lines.push(("ledger", l.ledger.clone()));
+            lines.push(("ledger", format!("{}, declared by the publisher", l.ledger)));
             lines.push(("record", format!("number {}, digest {}", l.sequence, l.hash)));
             if r.private {
                 let (spent, at) = (up(l.epsilon), delta(l.delta));
@@ -154,13 +154,9 @@ fn check(r: &ModelReport, page: &mut Page) {
             .insert(1, ("Compare it with the ledger that paid for it:", "privfit certificate verify model.json --ledger LEDGER"));
     }
     body += &commands(&lines);
-    let attack = format!("privfit audit distribution --method {}", r.certificate.mechanism.method);
-    body += &commands(&[("Attack the method and compare with its claim:", &attack)]);
-    let rows: Vec<Vec<String>> = r
-        .checks
-        .iter()
-        .map(|c| vec![c.name.clone(), if c.held { "holds" } else { "does not hold" }.to_string(), c.text.clone()])
-        .collect();
+    body += &commands(&[("Attack its plan and compare with its claim:", "privfit audit sensitivity --model model.json")]);
+    let rows: Vec<Vec<String>> =
+        r.checks.iter().map(|c| vec![c.name.clone(), c.answer.text().to_string(), c.text.clone()]).collect();
     body += &folded("What was checked for this page", &table(&["check", "outcome", "why"], &rows, None));
     if !r.private {
         body += &format!("<p class=\"note\">{}</p>\n", escape("A model that is not private does not pass the first of them."));

@@ -106,10 +106,16 @@ fn guarantee(r: &ModelReport, page: &mut Page) {
     let mut whose = vec![("whose privacy".to_string(), format!("{}; {}", c.unit.mapping, c.unit.group))];
     whose.extend(notions);
     body += &pairs(&whose);
-    body += &format!(
-        "<p class=\"holds\">Checked when this page was written: all {} checks of the certificate hold.</p>\n",
-        r.checks.len()
-    );
+    let held = r.checks.iter().filter(|c| c.held()).count();
+    body += &match r.not_checked() {
+        None => format!(
+            "<p class=\"holds\">Recomputed when this page was written: all {held} checks of the certificate hold. What only the \
+             publisher knows is marked as declared.</p>\n"
+        ),
+        Some(open) => {
+            format!("<p class=\"note\">Recomputed when this page was written: {held} checks hold; {}.</p>\n", escape(&open))
+        }
+    };
     page.section("guarantee", "What is guaranteed", &body);
 }
 

@@ -1,8 +1,7 @@
-//! Progress of work over a second, with the time that is left: counts of public steps and sizes of files, never anything that records
-//! could move. Nothing is drawn unless standard error is a terminal.
+//! Progress of work over a second, with the time that is left: counts of public steps, never anything that records could move, such as the
+//! size of their file. Nothing is drawn unless standard error is a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::path::PathBuf;
 use std::time::Duration;
 
 pub(crate) struct Bar(ProgressBar);
@@ -35,20 +34,19 @@ impl Bar {
     }
 }
 
-/// A sign of life while files are read, with their size; it is gone when this is.
+/// A sign of life while files are read; it is gone when this is.
 pub(crate) struct Reading(Option<ProgressBar>);
 
 impl Reading {
-    pub(crate) fn new(what: &str, files: &[PathBuf], shown: bool) -> Reading {
+    pub(crate) fn new(what: &'static str, shown: bool) -> Reading {
         let bar = ProgressBar::with_draw_target(None, target(shown));
         if bar.is_hidden() {
             return Reading(None);
         }
-        let bytes: u64 = files.iter().filter_map(|f| std::fs::metadata(f).ok()).map(|m| m.len()).sum();
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
             bar.set_style(style);
         }
-        bar.set_message(format!("{what} ({:.1} MB)", bytes as f64 / 1e6));
+        bar.set_message(what);
         bar.enable_steady_tick(Duration::from_millis(500));
         Reading(Some(bar))
     }

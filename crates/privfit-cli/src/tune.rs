@@ -41,6 +41,10 @@ pub(crate) struct Tune {
 }
 
 impl Tune {
+    pub(crate) fn talks(&self) -> bool {
+        self.fit.talks()
+    }
+
     pub(crate) fn run(mut self) -> Result<(), Failure> {
         let asked = self.fit.ask()?;
         let Some(table) = &self.fit.tuning else {

@@ -36,6 +36,7 @@ pub mod onnx;
 pub mod report;
 pub mod request;
 pub mod schema;
+pub mod small_file;
 pub mod solve;
 pub mod spend;
 mod strict_json;

@@ -188,17 +188,18 @@ impl Fit {
         let Some(out) = self.out.clone() else {
             return Err(Failure::misuse("no place for the model is given: add --out model.json"));
         };
-        // Said at once where nothing else could make it right; otherwise the ledger is asked, before anything is reserved.
-        crate::spend::check_out(&self.data, &self.labels, &self.purse, &out)?;
-        if self.purse.request.is_none() {
-            OutputTarget { path: &out, replace: self.force }.check(None)?;
-        }
         let entropy = match self.simulate {
             None => Entropy::system().map_err(Error::from)?,
             Some(seed) => Entropy::simulated(seed),
         };
         quiet();
         Ok(Place { out, entropy })
+    }
+
+    /// Refuses to lose a file, as training does before anything is reserved; for whoever works long before that.
+    pub(crate) fn check_target(&self, place: &Place) -> Result<(), Failure> {
+        let target = OutputTarget { path: &place.out, replace: self.force };
+        Ok(target.check(self.purse.payer()?.as_mut())?)
     }
 
     pub(crate) fn talks(&self) -> bool {

@@ -110,15 +110,10 @@ fn without_password(place: &str) -> String {
 /// Refuses before anything is spent what would fail after it: a file that is not there, a place that can't take the model, or one that
 /// holds something else that is needed.
 pub(crate) fn check_places(data: &[PathBuf], labels: &[PathBuf], purse: &Purse, out: &Path) -> Result<(), Failure> {
-    if let Some(path) = data.iter().chain(labels).find(|p| !p.is_file()) {
+    let mut needed: Vec<PathBuf> = [data, labels].concat();
+    if let Some(path) = needed.iter().find(|p| !p.is_file()) {
         return Err(Failure::misuse(format!("there is no file {}: check the path", path.display())));
     }
-    check_out(data, labels, purse, out)
-}
-
-/// The same about the place for what is made alone.
-pub(crate) fn check_out(data: &[PathBuf], labels: &[PathBuf], purse: &Purse, out: &Path) -> Result<(), Failure> {
-    let mut needed: Vec<PathBuf> = [data, labels].concat();
     needed.extend(purse.ledger_key.clone());
     for end in ["", "-wal", "-shm", "-journal"] {
         needed.extend(purse.ledger.as_ref().map(|l| PathBuf::from(format!("{l}{end}"))));

@@ -89,6 +89,7 @@ impl Tune {
             )));
         }
         let place = self.fit.place(&asked)?;
+        self.fit.check_target(&place)?;
         let (rows, counted) = self.fit.count(&asked)?;
         let bar = Bar::new(tune_public::ticks(tuning), self.fit.talks(), "trying on public rows");
         let tried = tune_public::rank(&asked.job, tuning, rows, &public, self.fit.threads(), &|| bar.tick())?;

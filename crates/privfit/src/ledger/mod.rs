@@ -9,6 +9,7 @@
 //! for it, so that comparing the ledger with published models (`verify.rs`) shows both; and whoever used the newer copy on the same machine
 //! remembers where it ended (`heads.rs`).
 
+mod address;
 pub mod amount;
 pub mod budget;
 pub mod chain;
@@ -18,6 +19,7 @@ pub mod record;
 pub mod sqlite;
 pub mod store;
 pub mod summary;
+mod tls;
 pub mod verify;
 
 use crate::error::{Error, Result};

@@ -61,16 +61,17 @@ impl Private {
             Some(seed) => Entropy::simulated(seed),
         };
         quiet();
-        let reading = Reading::new("reading", format == Format::Text);
+        let counting = Reading::new("counting", format == Format::Text);
         let (rows, _) = public_rows(&job, Some(source))?;
+        drop(counting);
         let measurement = measure::prepare(artifact, &job, rows)?;
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
         let released = spend::release(self.purse.payer()?, None, &|name| measurement.request(name), |_| {
+            let _reading = Reading::new("reading", format == Format::Text);
             let measured = measurement.run(source, &entropy, threads)?;
             serde_json::to_vec(&measured).map_err(|_| Error::Host)
         })
         .map_err(|e| self.purse.failed(e, None))?;
-        drop(reading);
         if released.before {
             crate::note("note: this request was released before; here are the same numbers again, and nothing was spent");
         }

@@ -217,7 +217,7 @@ impl Fit {
         let talk = self.talks();
         crate::spend::check_places(&self.data, &self.labels, &self.purse, &place.out)?;
         let payer = self.purse.payer()?;
-        let reading = std::cell::Cell::new(Some(Reading::new("reading", talk)));
+        let reading = std::cell::Cell::new(None);
         let bar = std::cell::OnceCell::new();
         let order = Order {
             source: &asked.source,
@@ -226,6 +226,7 @@ impl Fit {
             declared: asked.declared,
             threads: self.threads(),
             out: Some(OutputTarget { path: &place.out, replace: self.force }),
+            opening: &|| reading.set(Some(Reading::new("reading", talk))),
             opened: &|| {
                 drop(reading.take());
                 bar.get_or_init(|| Bar::new(ticks, talk, "training"));

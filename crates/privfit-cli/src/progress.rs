@@ -39,17 +39,23 @@ pub(crate) struct Reading(Option<ProgressBar>);
 
 impl Reading {
     pub(crate) fn new(what: &'static str, shown: bool) -> Reading {
-        let bar = ProgressBar::with_draw_target(None, target(shown));
+        let bar = sign(what, target(shown));
         if bar.is_hidden() {
             return Reading(None);
         }
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
-            bar.set_style(style);
-        }
-        bar.set_message(what);
         bar.enable_steady_tick(Duration::from_millis(500));
         Reading(Some(bar))
     }
+}
+
+/// What is shown: a word that is known before any file is, and the time.
+fn sign(what: &'static str, target: ProgressDrawTarget) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, target);
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+        bar.set_style(style);
+    }
+    bar.set_message(what);
+    bar
 }
 
 impl Drop for Reading {
@@ -61,4 +67,16 @@ impl Drop for Reading {
 /// Standard error hides itself where it is not a terminal.
 fn target(shown: bool) -> ProgressDrawTarget {
     if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The size of a file tells how many rows there are, which may be private.
+    #[test]
+    fn nothing_of_the_files_is_shown() {
+        let bar = sign("reading", ProgressDrawTarget::hidden());
+        assert_eq!((bar.message(), bar.length(), bar.position()), ("reading".into(), None, 0));
+    }
 }

@@ -106,17 +106,18 @@ impl Bounds {
         };
         crate::spend::check_places(&[self.data.clone(), vec![self.draft.clone()]].concat(), &[], &self.purse, out)?;
         quiet();
-        let reading = Reading::new("reading", self.format == Format::Text);
+        let counting = Reading::new("counting", self.format == Format::Text);
         let (rows, _) = public_rows(&job, Some(&source))?;
+        drop(counting);
         let purchase = prepare(draft, asked, adjacency, self.beyond, rows)?;
         let target = OutputTarget { path: out, replace: self.force };
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
         let StoredRelease { bytes, before, .. } =
             spend::release(self.purse.payer()?, Some(target), &|name| purchase.request(name), |_| {
+                let _reading = Reading::new("reading", self.format == Format::Text);
                 Ok(purchase.run(&source, &entropy, threads)?.into_bytes())
             })
             .map_err(|e| self.purse.failed(e, Some(out)))?;
-        drop(reading);
         if before {
             crate::note("note: this request was released before; here is the same schema again, and nothing was spent");
         }

@@ -127,6 +127,8 @@ pub struct Order<'a> {
     pub threads: usize,
     /// Where the model file goes, if there is to be one.
     pub out: Option<OutputTarget<'a>>,
+    /// Called when everything is paid for and the records are about to be read.
+    pub opening: &'a dyn Fn(),
     /// Called when the records are read and training begins.
     pub opened: &'a dyn Fn(),
     /// Called after each public step.
@@ -183,9 +185,10 @@ impl Work for Tuned {
 
 /// Reserves, opens the data, trains, commits and publishes.
 pub fn fit(work: &dyn Work, order: Order<'_>) -> Result<Released> {
-    let Order { source, entropy, payer, declared, threads, out, opened, tick } = order;
+    let Order { source, entropy, payer, declared, threads, out, opening, opened, tick } = order;
     let mut made = None;
     let StoredRelease { bytes, before, .. } = release(payer, out, &|name| work.request(name), |position| {
+        opening();
         let data = work.open(source, entropy)?;
         opened();
         let mut artifact = work.train(data, entropy, threads, tick)?.with_declared(declared);

@@ -48,7 +48,7 @@ fn failed(what: &str) -> impl Fn(rusqlite::Error) -> Error + '_ {
     move |e| match e.sqlite_error_code() {
         _ if busy(&e) => Error::Refused(BUSY.into()),
         Some(DiskFull | SystemIoFailure | ReadOnly | CannotOpen | PermissionDenied | OutOfMemory) => {
-            // No text of the library: it may hold a path.
+            // No text of the library: it may hold a path. A file with a flipped bit can look like any of these.
             Error::Damaged(format!(
                 "the ledger can't be {what}: check that its disk has room and can be written to, then try again"
             ))

@@ -376,6 +376,14 @@ impl Fit {
     }
 
     fn report(&self, artifact: &Artifact, out: &Path, spent: Option<String>) -> Result<(), Failure> {
+        let told = self.tell(artifact, out, spent);
+        if !crate::output::all_written() {
+            crate::note(&format!("note: the model is complete in {}; what was printed about it is lost", out.display()));
+        }
+        told
+    }
+
+    fn tell(&self, artifact: &Artifact, out: &Path, spent: Option<String>) -> Result<(), Failure> {
         let g = &artifact.guarantee;
         if self.format == Format::Json {
             let json = serde_json::json!({

@@ -7,9 +7,12 @@
 //! one damaged bit in a log, which ends it without anybody noticing, can only lose what was not yet taken as done. The count and the digest of
 //! the last record are kept on another page than the records.
 
+mod read;
+
 use super::chain::{Entry, ROOT};
-use super::store::{Append, Decide, LARGEST_BODY, LARGEST_RELEASE, Store, check_append, check_head, damaged, push};
+use super::store::{Append, Decide, LARGEST_BODY, Store, check_append, damaged};
 use crate::error::{Error, Result};
+use read::{check_tables, distrust, plain, plain_head, read_entries, read_release, writable};
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior};
@@ -118,33 +121,6 @@ impl Sqlite {
     }
 }
 
-/// Whether a file may be written to, as far as the system says.
-fn writable(path: &Path) -> bool {
-    use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
-    let opened = std::fs::OpenOptions::new().write(true).open(path);
-    !opened.is_err_and(|e| matches!(e.kind(), PermissionDenied | ReadOnlyFilesystem)) && path.parent().is_none_or(may_write)
-}
-
-/// Whether files may be made in a directory: the log needs one.
-fn may_write(directory: &Path) -> bool {
-    use std::os::unix::ffi::OsStrExt;
-    let name = std::ffi::CString::new(directory.as_os_str().as_bytes());
-    // SAFETY: a path that ends with a zero byte.
-    name.is_ok_and(|name| unsafe { libc::access(name.as_ptr(), libc::W_OK) } == 0)
-}
-
-/// No trigger, no view, no other column.
-fn check_tables(connection: &Connection) -> Result<()> {
-    let found: Vec<Option<String>> = connection
-        .prepare("SELECT sql FROM sqlite_schema ORDER BY rowid LIMIT 10")
-        .and_then(|mut s| s.query_map([], |r| r.get(0)).and_then(|rows| rows.collect()))
-        .map_err(failed("read"))?;
-    if found.iter().flatten().ne(TABLES) || found.len() != TABLES.len() {
-        return Err(damaged("its tables are not ours"));
-    }
-    Ok(())
-}
-
 fn missing(path: &Path) -> Error {
     Error::misuse(format!("there is no ledger {}: make one with `privfit ledger create`", path.display()))
 }
@@ -226,26 +202,6 @@ fn settle(connection: Connection, patience: Duration) -> Result<()> {
     Err(Error::Refused(BUSY.into()))
 }
 
-/// The file alone, as if there were no log, and without a trace on the disk.
-fn plain(path: &Path) -> rusqlite::Result<Connection> {
-    use std::os::unix::ffi::OsStrExt;
-    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"/._-".contains(b);
-    let text: String = path
-        .as_os_str()
-        .as_bytes()
-        .iter()
-        .map(|b| if plain(b) { (*b as char).to_string() } else { format!("%{b:02X}") })
-        .collect();
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-    Connection::open_with_flags(format!("file:{text}?immutable=1"), flags)
-}
-
-/// Count and digest of the last record in the file alone.
-fn plain_head(path: &Path) -> Option<(i64, String)> {
-    let connection = plain(path).ok()?;
-    connection.query_row("SELECT count, hash FROM head WHERE only = 0", [], |r| Ok((r.get(0)?, r.get(1)?))).ok()
-}
-
 /// Opens a file that says that it is this application's.
 fn connect(path: &Path, patience: Duration, application: Option<i32>) -> Result<Connection> {
     let opened = failed("opened");
@@ -265,19 +221,6 @@ fn connect(path: &Path, patience: Duration, application: Option<i32>) -> Result<
     connection.pragma_update(None, "fullfsync", true).map_err(&opened)?;
     connection.pragma_update(None, "checkpoint_fullfsync", true).map_err(&opened)?;
     Ok(connection)
-}
-
-/// Bounds for whatever a file holds, which must say that it is this application's.
-fn distrust(connection: &Connection, application: Option<i32>) -> Result<()> {
-    let opened = failed("opened");
-    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, 2 * LARGEST_BODY as i32).map_err(&opened)?;
-    connection.pragma_update(None, "trusted_schema", false).map_err(&opened)?;
-    connection.pragma_update(None, "cell_size_check", true).map_err(&opened)?;
-    let found: i32 = connection.pragma_query_value(None, "application_id", |r| r.get(0)).map_err(&opened)?;
-    match application.is_some_and(|id| id != found) {
-        true => Err(damaged("its file does not begin as ours do")),
-        false => Ok(()),
-    }
 }
 
 /// Disks whose locks are known to hold: those of this machine. Between machines they may not.
@@ -325,32 +268,6 @@ pub(crate) fn sync_directory(path: &Path) -> Result<()> {
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let synced = std::fs::File::open(parent).and_then(|d| d.sync_all());
     synced.map_err(|_| Error::Damaged(format!("the directory {} can't be synchronised: use another disk", parent.display())))
-}
-
-/// Records in order, and whether the head is that of the last one.
-fn read_entries(connection: &Connection) -> Result<Vec<Entry>> {
-    let read = failed("read");
-    let (mut entries, mut size) = (Vec::new(), 0);
-    let mut statement = connection.prepare("SELECT sequence, body, hash FROM record ORDER BY sequence").map_err(&read)?;
-    let mut rows = statement.query([]).map_err(&read)?;
-    while let Some(row) = rows.next().map_err(&read)? {
-        let sequence: i64 = row.get(0).map_err(&read)?;
-        let (body, hash) = (row.get(1).map_err(&read)?, row.get(2).map_err(&read)?);
-        push(&mut entries, &mut size, Entry { sequence: sequence as u64, body, hash })?;
-    }
-    let mut statement = connection.prepare("SELECT only, count, hash FROM head").map_err(&read)?;
-    let rows = statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?))).map_err(&read)?;
-    let head: Vec<(i64, i64, String)> = rows.take(2).collect::<rusqlite::Result<_>>().map_err(&read)?;
-    let [(0, count, hash)] = head.as_slice() else { return Err(damaged("its head is missing")) };
-    check_head(&entries, *count as u64, hash)?;
-    Ok(entries)
-}
-
-fn read_release(connection: &Connection, request: &str) -> Result<Option<Vec<u8>>> {
-    let read = failed("read");
-    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LARGEST_RELEASE as i32 + 1024).map_err(&read)?;
-    let bytes = connection.query_row("SELECT bytes FROM release WHERE request = ?1", [request], |r| r.get(0));
-    bytes.optional().map_err(&read)
 }
 
 impl Sqlite {

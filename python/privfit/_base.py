@@ -344,7 +344,6 @@ class Estimator:
 def read_model(path: str | os.PathLike) -> _privfit.Model:
     """A model file."""
     try:
-        with open(path, "rb") as file:
-            return _privfit.Model.from_bytes(file.read())
+        return _privfit.Model.from_bytes(_privfit.read_file(os.fspath(path), True))
     except OSError as error:
-        raise PrivfitError(f"cannot read the model {os.fspath(path)}: {error.strerror}; check the path") from None
+        raise PrivfitError(f"cannot read the model {os.fspath(path)}: {error.strerror or error}; check the path") from None

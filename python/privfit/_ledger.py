@@ -94,5 +94,4 @@ def _decimal(x: float) -> str:
 def _bytes(model: Any) -> bytes:
     if hasattr(model, "_fitted"):
         return model._fitted().bytes
-    with open(model, "rb") as file:
-        return file.read()
+    return _privfit.read_file(os.fspath(model), True)

@@ -188,10 +188,11 @@ class Schema:
 
 def _text(path: str | os.PathLike) -> str:
     try:
-        with open(path, encoding="utf-8") as file:
-            return file.read()
+        return _privfit.read_file(os.fspath(path), False).decode()
     except OSError as error:
-        raise PrivfitError(f"cannot read the schema {os.fspath(path)}: {error.strerror}; check the path") from None
+        raise PrivfitError(f"cannot read the schema {os.fspath(path)}: {error.strerror or error}; check the path") from None
+    except UnicodeDecodeError:
+        raise PrivfitError(f"cannot read the schema {os.fspath(path)}: it is not text in UTF-8; check the path") from None
 
 
 def class_name(value: Any) -> str:

@@ -4,6 +4,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+# Nothing of a test is remembered of ledgers.
+os.environ["XDG_STATE_HOME"] = "/dev/null"
+
 
 @pytest.fixture(scope="session")
 def command():

@@ -262,7 +262,7 @@ fn read(path: &str) -> Result<String, Misuse> {
     let result = if path == "-" {
         std::io::stdin().lock().take(LARGEST_REQUEST + 1).read_to_end(&mut text)
     } else {
-        std::fs::File::open(path).and_then(|f| f.take(LARGEST_REQUEST + 1).read_to_end(&mut text))
+        privfit::small_file::open(path.as_ref()).and_then(|f| f.take(LARGEST_REQUEST + 1).read_to_end(&mut text))
     };
     if let Err(error) = result {
         return Err(Misuse(format!(

@@ -182,7 +182,7 @@ fn measure(options: &Options) -> Result<(), KernelError> {
     let entropy = Entropy::system()?;
     let shape = RowShape { dimension: features, row_norm: 1.0, sparse: true, rows_per_unit: None };
     let mut builder = DatasetBuilder::new(&entropy, shape)?;
-    builder.reserve(rows, rows * non_zeros);
+    builder.reserve(rows, rows * non_zeros)?;
     Rows::each(options, |row, label| builder.sparse_row(row, label));
     let data = builder.build();
     let loss = privfit::loss::logistic::logistic(1, 2, 1.0, [1.0, 1.0]);

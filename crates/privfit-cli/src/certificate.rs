@@ -106,6 +106,10 @@ pub(crate) fn selected_line(artifact: &Artifact) -> Option<String> {
 }
 
 impl Certificate {
+    pub(crate) fn is_listing(&self) -> bool {
+        matches!(self.what, What::Show { format: Format::Text, .. })
+    }
+
     pub(crate) fn run(self) -> Result<(), Failure> {
         match self.what {
             What::Show { model, format } => show(&model, format),
@@ -251,8 +255,7 @@ fn export(model: &Path, registry: Option<&Path>, out: &Path) -> Result<(), Failu
     let given = match registry {
         None => Declared::default(),
         Some(path) => {
-            let text = std::fs::read_to_string(path)
-                .map_err(|e| Failure::misuse(format!("cannot read {}: {e}; check the path", path.display())))?;
+            let text = crate::fit::read_text(path, "registry")?;
             let table: toml::Table = toml::from_str(&text)
                 .map_err(|e| Failure::misuse(format!("{} is not valid TOML: {}", path.display(), e.to_string().trim())))?;
             let table = table.get("registry").and_then(toml::Value::as_table);
@@ -269,7 +272,7 @@ fn export(model: &Path, registry: Option<&Path>, out: &Path) -> Result<(), Failu
         Some("json") => format!("{entry:#}\n"),
         _ => return Err(Failure::misuse(format!("{}: give a name that ends with .yaml or .json", out.display()))),
     };
-    std::fs::write(out, text).map_err(|e| Failure::misuse(format!("cannot write {}: {e}; check the path", out.display())))?;
+    std::fs::write(out, text).map_err(|e| crate::unwritable(out, &e))?;
     print_line(&format!("entry      {}", out.display()));
     print_line(&format!("address    {}", entry["url_slug"].as_str().unwrap_or_default()));
     Ok(())

@@ -61,22 +61,30 @@ impl Private {
             Some(seed) => Entropy::simulated(seed),
         };
         quiet();
-        let reading = Reading::new("reading", &source.files, format == Format::Text);
+        let counting = Reading::new("counting", format == Format::Text);
         let (rows, _) = public_rows(&job, Some(source))?;
+        drop(counting);
         let measurement = measure::prepare(artifact, &job, rows)?;
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-        let (bytes, before) = spend::release(self.purse.payer()?, None, &|name| measurement.request(name), |_| {
+        let released = spend::release(self.purse.payer()?, None, &|name| measurement.request(name), |_| {
+            let _reading = Reading::new("reading", format == Format::Text);
             let measured = measurement.run(source, &entropy, threads)?;
             serde_json::to_vec(&measured).map_err(|_| Error::Host)
-        })?;
-        drop(reading);
-        if before {
+        })
+        .map_err(|e| self.purse.failed(e, None))?;
+        if released.before {
             crate::note("note: this request was released before; here are the same numbers again, and nothing was spent");
         }
         let damaged = |_| Failure(Error::Damaged("the released metrics can't be read: use a newer privfit".into()));
-        let measured: Measured = serde_json::from_slice(&bytes).map_err(damaged)?;
+        let measured: Measured = serde_json::from_slice(&released.bytes).map_err(damaged)?;
         print(&measured, format);
-        Ok(())
+        match (crate::output::all_written(), released.request) {
+            (false, Some(request)) => {
+                let why = "standard output can't be written to".to_string();
+                Err(self.purse.failed(Error::Undelivered { request, committed: true, why }, None))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -14,8 +14,8 @@ use privfit::loss::Task;
 use privfit::method::Settings;
 use privfit::privacy::Entropy;
 use privfit::schema::toml_problem;
-use privfit::spend::{self, Order, Work};
-use privfit::{Artifact, Error, Schema};
+use privfit::spend::{self, Order, OutputTarget, Work};
+use privfit::{Artifact, Error, Schema, small_file};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
   privfit fit examples/adult/job.toml --ledger adult.ledger --request monday
   privfit fit --data visits.csv --schema counts.toml --loss quantile --set quantile=0.9 --epsilon 1 --delta 1e-8 --out model.json
 
-A job file holds the same keys as the flags (data, labels, auxiliary, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out,
+A job file holds the same keys as the flags (data, labels, auxiliary, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out, force,
 threads, ledger, ledger_key, request, date, and tables [set] and [registry]); paths in it are relative to it, and flags win over it."
 )]
 pub(crate) struct Fit {
@@ -74,6 +74,9 @@ pub(crate) struct Fit {
     /// Where the model goes
     #[arg(long)]
     out: Option<PathBuf>,
+    /// Replace a file that is there; without it only the same --request may deliver the same model again
+    #[arg(long)]
+    force: bool,
     /// Threads; all cores by default
     #[arg(long)]
     threads: Option<usize>,
@@ -106,7 +109,7 @@ pub(crate) struct Fit {
 }
 
 /// Keys of a job file.
-const KEYS: &str = "data, labels, auxiliary, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out, threads, \
+const KEYS: &str = "data, labels, auxiliary, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out, force, threads, \
                     ledger, ledger_key, request, allow_large_delta, compare, date, set, registry, tune";
 
 /// What flags and job file say.
@@ -193,13 +196,19 @@ impl Fit {
         Ok(Place { out, entropy })
     }
 
+    /// Refuses to lose a file, as training does before anything is reserved; for whoever works long before that.
+    pub(crate) fn check_target(&self, place: &Place) -> Result<(), Failure> {
+        let target = OutputTarget { path: &place.out, replace: self.force };
+        Ok(target.check(self.purse.payer()?.as_mut())?)
+    }
+
     pub(crate) fn talks(&self) -> bool {
         self.format == Format::Text
     }
 
     /// Number of rows, and whether it was counted.
     pub(crate) fn count(&self, asked: &Asked) -> Result<(u64, bool), Failure> {
-        let _counting = Reading::new("counting", &asked.source.files, self.talks());
+        let _counting = Reading::new("counting", self.talks());
         Ok(public_rows(&asked.job, Some(&asked.source))?)
     }
 
@@ -208,7 +217,7 @@ impl Fit {
         let talk = self.talks();
         crate::spend::check_places(&self.data, &self.labels, &self.purse, &place.out)?;
         let payer = self.purse.payer()?;
-        let reading = std::cell::Cell::new(Some(Reading::new("reading", &asked.source.files, talk)));
+        let reading = std::cell::Cell::new(None);
         let bar = std::cell::OnceCell::new();
         let order = Order {
             source: &asked.source,
@@ -216,14 +225,15 @@ impl Fit {
             payer,
             declared: asked.declared,
             threads: self.threads(),
-            out: Some(&place.out),
+            out: Some(OutputTarget { path: &place.out, replace: self.force }),
+            opening: &|| reading.set(Some(Reading::new("reading", talk))),
             opened: &|| {
                 drop(reading.take());
                 bar.get_or_init(|| Bar::new(ticks, talk, "training"));
             },
             tick: &|| bar.get().into_iter().for_each(Bar::tick),
         };
-        let released = spend::fit(work, order)?;
+        let released = spend::fit(work, order).map_err(|e| self.purse.failed(e, Some(&place.out)))?;
         drop(reading.take());
         bar.get().into_iter().for_each(Bar::finish);
         let position = released.artifact.certificate.identity.ledger.clone();
@@ -289,6 +299,7 @@ impl Fit {
                     self.registry = Declared::parse(value.as_table().ok_or_else(|| wrong(&key, "give a table"))?)?;
                 }
                 "tune" => self.tuning = Some(value.as_table().ok_or_else(|| wrong(&key, "give a table"))?.clone()),
+                "force" => self.force |= value.as_bool().ok_or_else(|| wrong(&key, "give true or false"))?,
                 "compare" => self.compare |= value.as_bool().ok_or_else(|| wrong(&key, "give true or false"))?,
                 "set" => {
                     let table = value.as_table().ok_or_else(|| wrong(&key, "give a table of numbers"))?;
@@ -365,6 +376,14 @@ impl Fit {
     }
 
     fn report(&self, artifact: &Artifact, out: &Path, spent: Option<String>) -> Result<(), Failure> {
+        let told = self.tell(artifact, out, spent);
+        if !crate::output::all_written() {
+            crate::note(&format!("note: the model is complete in {}; what was printed about it is lost", out.display()));
+        }
+        told
+    }
+
+    fn tell(&self, artifact: &Artifact, out: &Path, spent: Option<String>) -> Result<(), Failure> {
         let g = &artifact.guarantee;
         if self.format == Format::Json {
             let json = serde_json::json!({
@@ -410,7 +429,7 @@ pub(crate) fn guarantee_line(zero: Option<f64>, replace: Option<f64>, delta: f64
 }
 
 pub(crate) fn read_text(path: &Path, what: &str) -> Result<String, Failure> {
-    std::fs::read_to_string(path)
+    small_file::read_text(path, small_file::TEXT)
         .map_err(|e| Failure::misuse(format!("cannot read the {what} {}: {e}; check the path", path.display())))
 }
 

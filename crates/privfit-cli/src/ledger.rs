@@ -5,11 +5,12 @@ use clap::{Args, Subcommand};
 use privfit::certificate::up;
 use privfit::certificate::verify::{Check, Verdict};
 use privfit::ledger::amount::Amount;
-use privfit::ledger::chain::Seal;
+use privfit::ledger::chain::{LONGEST_KEY, Seal};
+use privfit::ledger::heads::Heads;
 use privfit::ledger::record::Scope;
 use privfit::ledger::verify::{verify, verify_model};
 use privfit::ledger::{Ledger, Status};
-use privfit::{Artifact, Error, Schema};
+use privfit::{Artifact, Error, Schema, small_file};
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
@@ -87,18 +88,27 @@ enum What {
 /// The key of a ledger, from its file.
 pub(crate) fn seal(key: Option<&Path>) -> Result<Seal, Failure> {
     let Some(path) = key else { return Ok(Seal::default()) };
-    let bytes = std::fs::read(path)
+    let bytes = small_file::read(path, LONGEST_KEY as u64)
         .map_err(|e| Failure::misuse(format!("cannot read the key {}: {e}; check the path", path.display())))?;
     Ok(Seal::keyed(&bytes)?)
 }
 
+/// A ledger, compared with what this user saw of it before.
+pub(crate) fn open(place: &str, key: Option<&Path>) -> Result<Ledger, Failure> {
+    Ok(Ledger::open(place, seal(key)?)?.remembering(Heads::of_user()))
+}
+
 impl Place {
     fn open(&self) -> Result<Ledger, Failure> {
-        Ok(Ledger::open(&self.ledger, seal(self.ledger_key.as_deref())?)?)
+        open(&self.ledger, self.ledger_key.as_deref())
     }
 }
 
 impl LedgerVerb {
+    pub(crate) fn is_listing(&self) -> bool {
+        matches!(&self.what, What::Show { place } if place.format == Format::Text)
+    }
+
     pub(crate) fn run(self) -> Result<(), Failure> {
         match self.what {
             What::Create { place, schema, epsilon, delta, adjacency } => create(&place, &schema, &epsilon, delta, &adjacency),
@@ -140,7 +150,7 @@ fn show(place: &Place) -> Result<(), Failure> {
     let (sum, together, filter, next) = (summary.added, summary.fixed, summary.filter, summary.next);
     if place.format == Format::Json {
         print_line(&status.facts().to_string());
-        return Ok(());
+        return Ok(status.check_head()?);
     }
     print_line(&format!("ledger    {:?}, unit {}, {}", t.scope.dataset, t.scope.unit, adjacency.name()));
     print_line(&format!(
@@ -171,7 +181,7 @@ fn show(place: &Place) -> Result<(), Failure> {
         let state = if job.released { "released" } else { "reserved, not released" };
         print_line(&format!("  {:>5}   {} {}: {own}, {state}", job.sequence, job.job, job.short_name()));
     }
-    Ok(())
+    Ok(status.check_head()?)
 }
 
 fn check(place: &Place, models: &[PathBuf]) -> Result<(), Failure> {
@@ -201,8 +211,7 @@ fn export(place: &Place, request: Option<&str>, out: Option<&Path>) -> Result<()
     match out {
         Some(path) => Ok(privfit::artifact::publish(path, &bytes)?),
         None => {
-            use std::io::Write;
-            let _ = std::io::stdout().lock().write_all(&bytes);
+            crate::output::print_bytes(&bytes);
             Ok(())
         }
     }

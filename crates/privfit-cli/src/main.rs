@@ -17,7 +17,9 @@ mod fit;
 mod layout;
 mod ledger;
 mod manual;
+mod memory;
 mod methods;
+mod output;
 mod plot;
 mod predict;
 mod progress;
@@ -31,6 +33,7 @@ mod tables;
 mod tune;
 
 use clap::{Parser, Subcommand};
+pub(crate) use output::print_line;
 use std::process::ExitCode;
 
 /// Train models on sensitive data with a privacy guarantee that can be read, recomputed and tested.
@@ -48,7 +51,7 @@ use std::process::ExitCode;
   privfit audit distribution --method noisy-gd
   privfit bench noise
 
-Exit codes: 0 done, 1 refused, 2 misuse, 3 host failure while private data were open, 4 damaged file."
+Exit codes: 0 done, 1 refused, 2 misuse, 3 host failure (output, disk, memory), 4 damaged file."
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -90,6 +93,21 @@ enum Verb {
     Man(manual::Man),
     /// Measure this machine: noise, accounting, gradients
     Bench(bench::Bench),
+}
+
+impl Verb {
+    /// Whether what is printed is a plain listing: not a verdict, not data, and nothing that is lost with it.
+    fn is_listing(&self) -> bool {
+        match self {
+            Verb::Methods(_) | Verb::Explain(_) | Verb::Completions(_) | Verb::Man(_) | Verb::Bench(_) => true,
+            Verb::Fit(verb) => verb.talks(),
+            Verb::Tune(verb) => verb.talks(),
+            Verb::Certificate(verb) => verb.is_listing(),
+            Verb::Ledger(verb) => verb.is_listing(),
+            Verb::Schema(verb) => verb.is_listing(),
+            Verb::Predict(_) | Verb::Export(_) | Verb::Evaluate(_) | Verb::Report(_) | Verb::Audit(_) | Verb::Account(_) => false,
+        }
+    }
 }
 
 /// How results are printed.
@@ -142,6 +160,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(code) => return code,
     };
+    output::is_listing(arguments.verb.is_listing());
     let result = std::panic::catch_unwind(|| match arguments.verb {
         Verb::Fit(verb) => verb.run(),
         Verb::Tune(verb) => verb.run(),
@@ -161,21 +180,32 @@ fn main() -> ExitCode {
         Verb::Bench(verb) => verb.run(),
     })
     .unwrap_or(Err(Failure(privfit::Error::Host)));
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
+    let code = match result {
+        Ok(()) => 0,
         Err(Failure(error)) => {
             note(&format!("error: {error}"));
-            ExitCode::from(error.code())
+            error.code()
         }
-    }
+    };
+    ExitCode::from(if output::all_written() { code } else { unwritten() })
 }
 
-/// Prints a line and ends quietly if nobody reads any more.
-pub(crate) fn print_line(line: &str) {
-    use std::io::Write;
-    let line = style::Paint::out().safe(line);
-    if writeln!(std::io::stdout().lock(), "{line}").is_err() {
-        std::process::exit(0);
+/// What was asked for was not told, whatever it was.
+fn unwritten() -> u8 {
+    let error = privfit::Error::Output("standard output can't be written to: check the disk, or who reads it".into());
+    note(&format!("error: {error}"));
+    error.code()
+}
+
+/// Why a file could not be written: the host's failure if its disk is full or fails, the caller's if the path is wrong.
+pub(crate) fn unwritable(path: &std::path::Path, error: &std::io::Error) -> Failure {
+    use std::io::ErrorKind::{AlreadyExists, IsADirectory, NotADirectory, NotFound, PermissionDenied};
+    let path = path.display();
+    match error.kind() {
+        AlreadyExists | IsADirectory | NotADirectory | NotFound | PermissionDenied => {
+            Failure::misuse(format!("cannot write {path}: {error}; give another path"))
+        }
+        _ => Failure(privfit::Error::Output(format!("cannot write {path}: {error}; check its disk"))),
     }
 }
 

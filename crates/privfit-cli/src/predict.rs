@@ -3,14 +3,14 @@
 use crate::progress::Reading;
 use crate::{Failure, Format, print_line};
 use clap::Args;
-use privfit::Artifact;
 use privfit::data::decode::Decoder;
 use privfit::data::encode::{Encoder, Row, UNKNOWN, is_sparse};
 use privfit::data::load::{Source, open, read_labels};
 use privfit::loss::Task;
 use privfit::model::{Metrics, Prediction};
 use privfit::schema::{Features, TargetValues};
-use std::io::{Read, Write};
+use privfit::{Artifact, Error};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
@@ -58,11 +58,8 @@ pub(crate) struct Evaluate {
 
 /// The bytes of a model file, no more than a model file may have.
 pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
-    let wrong = |e: std::io::Error| Failure::misuse(format!("cannot read the model {}: {e}; check the path", path.display()));
-    let mut bytes = Vec::new();
-    let most = privfit::artifact::LARGEST as u64 + 1;
-    std::fs::File::open(path).map_err(wrong)?.take(most).read_to_end(&mut bytes).map_err(wrong)?;
-    Ok(bytes)
+    privfit::small_file::read(path, privfit::artifact::LARGEST as u64)
+        .map_err(|e| Failure::misuse(format!("cannot read the model {}: {e}; check the path", path.display())))
 }
 
 pub(crate) fn read_model(path: &Path) -> Result<Artifact, Failure> {
@@ -90,11 +87,10 @@ impl Predict {
             return Err(Failure::misuse("no rows are given: add --data FILE"));
         }
         let mut sink: Box<dyn Write> = match &self.out {
-            None => Box::new(std::io::BufWriter::new(std::io::stdout().lock())),
-            Some(path) => Box::new(std::io::BufWriter::new(
-                std::fs::File::create(path)
-                    .map_err(|e| Failure::misuse(format!("cannot write {}: {e}; check the path", path.display())))?,
-            )),
+            None => Box::new(std::io::BufWriter::new(crate::output::Stdout)),
+            Some(path) => {
+                Box::new(std::io::BufWriter::new(std::fs::File::create(path).map_err(|e| crate::unwritable(path, &e))?))
+            }
         };
         let names = artifact.schema.class_names();
         let bounds = bounds(&artifact);
@@ -107,7 +103,7 @@ impl Predict {
             located(&artifact).iter().for_each(|(name, x)| text.push_str(&format!("{},{x}\n", quoted(name))));
             failed |= sink.write_all(text.as_bytes()).is_err();
         }
-        let reading = Reading::new("predicting", &self.data, self.out.is_some());
+        let reading = Reading::new("predicting", self.out.is_some());
         for path in &self.data {
             let mut reader = open(path, &artifact.schema)?;
             let encoder = Encoder::new(&artifact.schema, reader.columns(), false)?;
@@ -140,12 +136,10 @@ impl Predict {
         if first {
             failed |= writeln!(sink, "{head}").is_err();
         }
-        if failed || sink.flush().is_err() {
-            if self.out.is_none() {
-                // Nobody reads any more.
-                return Ok(());
-            }
-            return Err(Failure::misuse("cannot write the predictions: check the disk and the path"));
+        match (sink.flush(), &self.out) {
+            (Ok(()), _) if !failed => {}
+            (_, Some(path)) => return Err(Failure(Error::Output(format!("cannot write {}: check the disk", path.display())))),
+            (_, None) => crate::output::lost(),
         }
         Ok(())
     }
@@ -212,7 +206,7 @@ impl Evaluate {
         let mut metrics = Metrics::default();
         let mut apart = Apart::new(&artifact);
         let mut labels = None;
-        let reading = Reading::new("evaluating", &self.data, self.format == Format::Text);
+        let reading = Reading::new("evaluating", self.format == Format::Text);
         for (i, path) in self.data.iter().enumerate() {
             let mut reader = open(path, &artifact.schema)?;
             let encoder = Encoder::new(&artifact.schema, reader.columns(), true)?;

@@ -1,8 +1,7 @@
-//! Progress of work over a second, with the time that is left: counts of public steps and sizes of files, never anything that records
-//! could move. Nothing is drawn unless standard error is a terminal.
+//! Progress of work over a second, with the time that is left: counts of public steps, never anything that records could move, such as the
+//! size of their file. Nothing is drawn unless standard error is a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::path::PathBuf;
 use std::time::Duration;
 
 pub(crate) struct Bar(ProgressBar);
@@ -35,23 +34,28 @@ impl Bar {
     }
 }
 
-/// A sign of life while files are read, with their size; it is gone when this is.
+/// A sign of life while files are read; it is gone when this is.
 pub(crate) struct Reading(Option<ProgressBar>);
 
 impl Reading {
-    pub(crate) fn new(what: &str, files: &[PathBuf], shown: bool) -> Reading {
-        let bar = ProgressBar::with_draw_target(None, target(shown));
+    pub(crate) fn new(what: &'static str, shown: bool) -> Reading {
+        let bar = sign(what, target(shown));
         if bar.is_hidden() {
             return Reading(None);
         }
-        let bytes: u64 = files.iter().filter_map(|f| std::fs::metadata(f).ok()).map(|m| m.len()).sum();
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
-            bar.set_style(style);
-        }
-        bar.set_message(format!("{what} ({:.1} MB)", bytes as f64 / 1e6));
         bar.enable_steady_tick(Duration::from_millis(500));
         Reading(Some(bar))
     }
+}
+
+/// What is shown: a word that is known before any file is, and the time.
+fn sign(what: &'static str, target: ProgressDrawTarget) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, target);
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+        bar.set_style(style);
+    }
+    bar.set_message(what);
+    bar
 }
 
 impl Drop for Reading {
@@ -63,4 +67,16 @@ impl Drop for Reading {
 /// Standard error hides itself where it is not a terminal.
 fn target(shown: bool) -> ProgressDrawTarget {
     if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The size of a file tells how many rows there are, which may be private.
+    #[test]
+    fn nothing_of_the_files_is_shown() {
+        let bar = sign("reading", ProgressDrawTarget::hidden());
+        assert_eq!((bar.message(), bar.length(), bar.position()), ("reading".into(), None, 0));
+    }
 }

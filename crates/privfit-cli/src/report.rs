@@ -5,7 +5,6 @@ use crate::spend::{Purse, check_places};
 use crate::{Failure, note, print_line};
 use clap::{Args, ValueEnum};
 use privfit::Artifact;
-use privfit::ledger::Ledger;
 use privfit::report::{Form, LedgerReport, ModelReport, Results, is_report};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -61,7 +60,7 @@ fn is_address(what: &str) -> bool {
 
 fn is_ledger(what: &str) -> bool {
     let mut head = Vec::new();
-    let read = std::fs::File::open(what).and_then(|f| f.take(SQLITE.len() as u64).read_to_end(&mut head));
+    let read = privfit::small_file::open(Path::new(what)).and_then(|f| f.take(SQLITE.len() as u64).read_to_end(&mut head));
     is_address(what) || read.is_ok() && head == SQLITE
 }
 
@@ -84,10 +83,7 @@ impl Report {
             ReportFormat::Json => Form::Json,
         };
         let text = match ledger {
-            true => {
-                let seal = crate::ledger::seal(self.ledger_key.as_deref())?;
-                LedgerReport::gather(&mut Ledger::open(&self.what, seal)?)?.write(form)?
-            }
+            true => LedgerReport::gather(&mut crate::ledger::open(&self.what, self.ledger_key.as_deref())?)?.write(form)?,
             false => {
                 let artifact = Artifact::from_bytes(&read_bytes(Path::new(&self.what))?)?;
                 let results = self.results.as_deref().map(read_results).transpose()?;
@@ -102,8 +98,7 @@ impl Report {
             print_line(text.trim_end());
             return Ok(());
         };
-        privfit::artifact::publish(&out, text.as_bytes())
-            .map_err(|_| Failure::misuse(format!("cannot write {}: check the disk and the path", out.display())))?;
+        privfit::artifact::publish(&out, text.as_bytes())?;
         note(&format!("report    {}", out.display()));
         Ok(())
     }
@@ -134,7 +129,7 @@ impl Report {
             return Ok(());
         }
         let mut head = Vec::new();
-        let _ = std::fs::File::open(out).and_then(|f| f.take(1000).read_to_end(&mut head));
+        let _ = privfit::small_file::open(out).and_then(|f| f.take(1000).read_to_end(&mut head));
         match head.is_empty() || is_report(&head) {
             true => Ok(()),
             false => Err(Failure::misuse(format!(
@@ -146,7 +141,5 @@ impl Report {
 }
 
 fn read_results(path: &Path) -> Result<Results, Failure> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|e| Failure::misuse(format!("cannot read the results {}: {e}; check the path", path.display())))?;
-    Ok(Results::parse(&text)?)
+    Ok(Results::parse(&crate::fit::read_text(path, "results")?)?)
 }

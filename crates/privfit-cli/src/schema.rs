@@ -67,6 +67,10 @@ enum Verb {
 }
 
 impl SchemaVerb {
+    pub(crate) fn is_listing(&self) -> bool {
+        matches!(self.verb, Verb::Init { .. })
+    }
+
     pub(crate) fn run(self) -> Result<(), Failure> {
         match self.verb {
             Verb::Init { file } => init(&file),
@@ -78,17 +82,15 @@ impl SchemaVerb {
 }
 
 fn read_schema(path: &PathBuf) -> Result<Schema, Failure> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|e| Failure::misuse(format!("cannot read the schema {}: {e}; check the path", path.display())))?;
-    Ok(Schema::parse(&text)?)
+    Ok(Schema::parse(&crate::fit::read_text(path, "schema")?)?)
 }
 
 fn init(path: &PathBuf) -> Result<(), Failure> {
     if path.is_dir() {
         return Err(Failure::misuse(format!("{} is a directory: give a file of it", path.display())));
     }
-    let file =
-        std::fs::File::open(path).map_err(|e| Failure::misuse(format!("cannot open {}: {e}; check the path", path.display())))?;
+    let opened = privfit::small_file::open(path);
+    let file = opened.map_err(|e| Failure::misuse(format!("cannot open {}: {e}; check the path", path.display())))?;
     let name = path.file_name().map(|n| n.to_string_lossy().to_lowercase()).unwrap_or_default();
     let mut reader: Box<dyn Reader> = if name.ends_with(".parquet") || name.ends_with(".pq") {
         Box::new(ParquetFile::open(file)?)
@@ -251,7 +253,7 @@ fn validate(schema_path: &PathBuf, files: Vec<PathBuf>, out: Option<PathBuf>) ->
             #[cfg(unix)]
             options.mode(0o600);
             let written = options.open(&path).and_then(|mut f| writeln!(f, "{report}"));
-            written.map_err(|e| Failure::misuse(format!("cannot write {}: {e}; give a new path", path.display())))?;
+            written.map_err(|e| crate::unwritable(&path, &e))?;
         }
     }
     Ok(())

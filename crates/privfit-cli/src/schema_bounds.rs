@@ -12,6 +12,7 @@ use privfit::data::load::Source;
 use privfit::fit::{Job, public_rows};
 use privfit::method::Settings;
 use privfit::privacy::Entropy;
+use privfit::spend::{OutputTarget, StoredRelease};
 use privfit::{Error, spend};
 use std::path::PathBuf;
 
@@ -46,6 +47,9 @@ pub(crate) struct Bounds {
     /// Where the schema goes
     #[arg(long)]
     out: Option<PathBuf>,
+    /// Replace a file that is there; without it only the same --request may deliver the same schema again
+    #[arg(long)]
+    force: bool,
     /// Print what it costs; open no data
     #[arg(long)]
     dry_run: bool,
@@ -64,7 +68,7 @@ impl Bounds {
         self.purse.check(self.simulate.is_some())?;
         let draft = Draft::parse(&read_text(&self.draft, "schema")?)?;
         let adjacency = self.adjacency.as_deref().map_or(Ok(Adjacency::ZeroOut), |t| t.parse().map_err(Error::from))?;
-        let target = Target { epsilon: self.epsilon, delta: self.delta };
+        let asked = Target { epsilon: self.epsilon, delta: self.delta };
         let job = Job {
             schema: draft.schema().clone(),
             rows: self.rows,
@@ -82,7 +86,7 @@ impl Bounds {
         let source = Source { files: self.data.clone(), labels: Vec::new() };
         if self.dry_run {
             let (rows, _) = public_rows(&job, None)?;
-            let purchase = prepare(draft, target, adjacency, self.beyond, rows)?;
+            let purchase = prepare(draft, asked, adjacency, self.beyond, rows)?;
             let view = |a| privfit::artifact::epsilon(purchase.event(), a, self.delta);
             print_line(&format!("columns   {}", privfit::foreign::one_line(&purchase.columns().join(", "))));
             print_line(&format!("noise     {:.1} records on each count", purchase.noise()));
@@ -102,14 +106,18 @@ impl Bounds {
         };
         crate::spend::check_places(&[self.data.clone(), vec![self.draft.clone()]].concat(), &[], &self.purse, out)?;
         quiet();
-        let reading = Reading::new("reading", &source.files, self.format == Format::Text);
+        let counting = Reading::new("counting", self.format == Format::Text);
         let (rows, _) = public_rows(&job, Some(&source))?;
-        let purchase = prepare(draft, target, adjacency, self.beyond, rows)?;
+        drop(counting);
+        let purchase = prepare(draft, asked, adjacency, self.beyond, rows)?;
+        let target = OutputTarget { path: out, replace: self.force };
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-        let (bytes, before) = spend::release(self.purse.payer()?, Some(out), &|name| purchase.request(name), |_| {
-            Ok(purchase.run(&source, &entropy, threads)?.into_bytes())
-        })?;
-        drop(reading);
+        let StoredRelease { bytes, before, .. } =
+            spend::release(self.purse.payer()?, Some(target), &|name| purchase.request(name), |_| {
+                let _reading = Reading::new("reading", self.format == Format::Text);
+                Ok(purchase.run(&source, &entropy, threads)?.into_bytes())
+            })
+            .map_err(|e| self.purse.failed(e, Some(out)))?;
         if before {
             crate::note("note: this request was released before; here is the same schema again, and nothing was spent");
         }

@@ -37,12 +37,31 @@ impl Purse {
 
     pub(crate) fn open(&self) -> Result<Option<Ledger>, Failure> {
         let Some(place) = &self.ledger else { return Ok(None) };
-        Ok(Some(Ledger::open(place, crate::ledger::seal(self.ledger_key.as_deref())?)?))
+        Ok(Some(crate::ledger::open(place, self.ledger_key.as_deref())?))
     }
 
     /// Who pays, if there is a ledger.
     pub(crate) fn payer(&self) -> Result<Option<Payer>, Failure> {
-        Ok(self.open()?.map(|ledger| Payer { ledger, request: self.request.clone() }))
+        let announce: fn(&str) = |name| crate::note(&format!("request {name}"));
+        Ok(self.open()?.map(|ledger| Payer { ledger, request: self.request.clone(), announce }))
+    }
+
+    /// What is told of a failure; where something is paid for and not delivered, the command that delivers it.
+    pub(crate) fn failed(&self, error: Error, out: Option<&Path>) -> Failure {
+        let Error::Undelivered { request, committed, why } = &error else { return Failure(error) };
+        let key = self.ledger_key.as_ref().map_or(String::new(), |k| format!(" --ledger-key {}", shell(&k.to_string_lossy())));
+        let out = out.map_or(String::new(), |out| format!(" --out {}", shell(&out.to_string_lossy())));
+        let ledger = shell(&without_password(self.ledger.as_deref().unwrap_or_default()));
+        let command = format!("privfit ledger export {ledger}{key} --request {request}{out}");
+        Failure(Error::Output(match committed {
+            true => format!(
+                "the release is committed and was not delivered ({why}): fetch it, which spends nothing, with\n  {command}"
+            ),
+            false => format!(
+                "whether the release was committed is not known ({why}); if it was not, what was reserved stays spent; if it was, \
+                 fetch it, which spends nothing, with\n  {command}"
+            ),
+        }))
     }
 
     /// One line for a plan: whether the job fits, and what is left after it.
@@ -61,7 +80,7 @@ impl Purse {
         if t.scope != *scope {
             return Ok(Some("the ledger is for other data, another unit or another adjacency: it would refuse this job".into()));
         }
-        Ok(Some(match status.admits(event) {
+        Ok(Some(match status.check_head().and_then(|()| status.admits(event)) {
             Err(error) => format!("refused: {error}"),
             Ok((_, sum)) => format!(
                 "fits: {:.1} % of the budget would be spent, and one more job could have an epsilon of about {:.4}",
@@ -69,6 +88,22 @@ impl Purse {
                 sum.next(&t.rule, t.scope.adjacency, t.delta)
             ),
         }))
+    }
+}
+
+/// A word of a command as a shell takes it.
+fn shell(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._/-+=:@%,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+/// An address without what stands between the user's name and the host.
+fn without_password(place: &str) -> String {
+    let Some((scheme, rest)) = place.split_once("://") else { return place.into() };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    match rest[..end].rsplit_once('@') {
+        Some((user, host)) => format!("{scheme}://{}@{host}{}", user.split(':').next().unwrap_or_default(), &rest[end..]),
+        None => place.into(),
     }
 }
 
@@ -104,4 +139,30 @@ pub(crate) fn check_places(data: &[PathBuf], labels: &[PathBuf], purse: &Purse, 
         return Err(Failure(Error::misuse(format!("{} can't be written to: give another --out", out.display()))));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_can_be_pasted() {
+        assert_eq!(shell("a/b.ledger"), "a/b.ledger");
+        assert_eq!(shell("it's"), r"'it'\''s'");
+        assert_eq!(shell(""), "''");
+        for (given, told) in [
+            ("a:b@c.ledger", "a:b@c.ledger"),
+            ("postgres://me:secret@host:5432/team#visits", "postgres://me@host:5432/team#visits"),
+            ("postgres://me:a@b@host/team#visits", "postgres://me@host/team#visits"),
+            ("postgres://me@host/team#visits", "postgres://me@host/team#visits"),
+            ("postgres://host/team?user=a@b#visits", "postgres://host/team?user=a@b#visits"),
+        ] {
+            assert_eq!(without_password(given), told);
+        }
+        let purse = Purse { ledger: Some("my ledger".into()), ..Purse::default() };
+        let error = Error::Undelivered { request: "monday".into(), committed: true, why: "the disk is full".into() };
+        let Failure(error) = purse.failed(error, Some(Path::new("m.json")));
+        assert_eq!(error.code(), 3);
+        assert!(error.to_string().ends_with("\n  privfit ledger export 'my ledger' --request monday --out m.json"), "{error}");
+    }
 }

@@ -22,8 +22,13 @@ pub(crate) fn arguments() -> Result<Arguments, ExitCode> {
     let colour = if style::allowed() { ColorChoice::Auto } else { ColorChoice::Never };
     let parsed = Arguments::command().color(colour).try_get_matches().and_then(|m| Arguments::from_arg_matches(&m));
     parsed.map_err(|error| {
-        let _ = error.print();
-        ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+        let printed = error.print();
+        if error.use_stderr() {
+            return ExitCode::from(2);
+        }
+        crate::output::is_listing(true);
+        crate::output::took(printed);
+        ExitCode::from(if crate::output::all_written() { 0 } else { crate::unwritten() })
     })
 }
 

@@ -41,6 +41,10 @@ pub(crate) struct Tune {
 }
 
 impl Tune {
+    pub(crate) fn talks(&self) -> bool {
+        self.fit.talks()
+    }
+
     pub(crate) fn run(mut self) -> Result<(), Failure> {
         let asked = self.fit.ask()?;
         let Some(table) = &self.fit.tuning else {
@@ -85,6 +89,7 @@ impl Tune {
             )));
         }
         let place = self.fit.place(&asked)?;
+        self.fit.check_target(&place)?;
         let (rows, counted) = self.fit.count(&asked)?;
         let bar = Bar::new(tune_public::ticks(tuning), self.fit.talks(), "trying on public rows");
         let tried = tune_public::rank(&asked.job, tuning, rows, &public, self.fit.threads(), &|| bar.tick())?;

@@ -228,8 +228,16 @@ fn misuse_ends_with_the_fix() {
     let fit = |schema_text: &str, extra: &[&str]| {
         std::fs::write(&schema, schema_text).unwrap();
         let model = dir.join("m.json");
-        let mut arguments =
-            vec!["fit", "--data", data.to_str().unwrap(), "--schema", schema.to_str().unwrap(), "--out", model.to_str().unwrap()];
+        let mut arguments = vec![
+            "fit",
+            "--data",
+            data.to_str().unwrap(),
+            "--schema",
+            schema.to_str().unwrap(),
+            "--out",
+            model.to_str().unwrap(),
+            "--force",
+        ];
         arguments.extend_from_slice(extra);
         let done = privfit(&arguments, b"");
         (done.status.code(), text(&done.stderr))
@@ -332,7 +340,8 @@ fn published_forms_are_for_comparison() {
     std::fs::write(&schema, format!("[dataset]\nname = \"t\"\n[target]\ncolumn = \"y\"\nclasses = [\"0\", \"1\"]\n{columns}"))
         .unwrap();
     let fit = |extra: &[&str]| {
-        let usual = ["fit", "--data", &file, "--schema", &schema, "--epsilon", "1", "--delta", "1e-6", "--out", &model];
+        let usual =
+            ["fit", "--data", &file, "--schema", &schema, "--epsilon", "1", "--delta", "1e-6", "--out", &model, "--force"];
         privfit(&[&usual[..], extra].concat(), b"")
     };
     let refused = fit(&["--method", "published-p-psgd"]);
@@ -419,7 +428,8 @@ fn sparse_tables_are_resumable() {
 fn fit_and_evaluate(dir: &std::path::Path, schema: &str, extra: &[&str]) -> serde_json::Value {
     let [schema_file, data, model] = ["s.toml", "d.csv", "m.json"].map(|name| dir.join(name).to_str().unwrap().to_string());
     std::fs::write(&schema_file, schema).unwrap();
-    let usual = ["fit", "--data", &data, "--schema", &schema_file, "--epsilon", "4", "--delta", "1e-8", "--out", &model];
+    let usual =
+        ["fit", "--data", &data, "--schema", &schema_file, "--epsilon", "4", "--delta", "1e-8", "--out", &model, "--force"];
     let fit = privfit(&[&usual[..], extra].concat(), b"");
     assert!(fit.status.success(), "{}", text(&fit.stderr));
     assert!(text(&fit.stdout).contains("epsilon 4.0000 under zero-out"), "{}", text(&fit.stdout));
@@ -531,7 +541,8 @@ fn few_columns_are_chosen_and_named() {
         "[dataset]\nname = \"t\"\n[target]\nclasses = [\"0\", \"1\"]\n[features]\nkind = \"sparse\"\ndimension = 30\nbound = 1\n";
     std::fs::write(&schema, facts).unwrap();
     let fit = |extra: &[&str]| {
-        let usual = ["fit", "--data", &file, "--schema", &schema, "--epsilon", "4", "--delta", "1e-7", "--out", &model];
+        let usual =
+            ["fit", "--data", &file, "--schema", &schema, "--epsilon", "4", "--delta", "1e-7", "--out", &model, "--force"];
         let done = privfit(&[&usual[..], extra].concat(), b"");
         assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
         (text(&done.stdout), text(&done.stderr))

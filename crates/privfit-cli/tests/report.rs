@@ -67,6 +67,7 @@ impl Scratch {
         let Output { status, stdout, stderr } = Command::new(env!("CARGO_BIN_EXE_privfit"))
             .current_dir(Path::new(&self.0))
             .args(line.split_whitespace())
+            .env("XDG_STATE_HOME", "/dev/null")
             .output()
             .unwrap();
         (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())

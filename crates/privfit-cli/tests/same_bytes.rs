@@ -43,6 +43,7 @@ fn shell_and_rust_write_the_same_file() {
         declared: Declared::default(),
         threads: 1,
         out: None,
+        opening: &|| {},
         opened: &|| {},
         tick: &|| {},
     };

@@ -24,7 +24,8 @@ fn place(name: &str) -> PathBuf {
 }
 
 fn run(here: &PathBuf, line: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_privfit")).current_dir(here).args(line.split_whitespace()).output().unwrap()
+    let mut command = Command::new(env!("CARGO_BIN_EXE_privfit"));
+    command.current_dir(here).args(line.split_whitespace()).env("XDG_STATE_HOME", "/dev/null").output().unwrap()
 }
 
 fn ok(here: &PathBuf, line: &str) -> String {

@@ -33,6 +33,8 @@ pub enum Error {
     },
     /// The operating system gave no randomness.
     Entropy,
+    /// There is no memory for the records.
+    Memory,
 }
 
 /// Result of the kernel.
@@ -58,6 +60,7 @@ impl fmt::Display for Error {
             Error::Mismatch { what } => {
                 write!(f, "{what}: draw the noise from the scale that the value was summed on, in the same run")
             }
+            Error::Memory => write!(f, "there is not enough memory for the records: use a larger machine, or fewer columns"),
             Error::Entropy => {
                 write!(f, "the operating system gave no randomness: check that getrandom(2) or /dev/urandom works, then retry")
             }

@@ -62,9 +62,10 @@ pub(crate) fn buy_bounds(
         let (rows, _) = public_rows(&job, Some(&memory))?;
         let target = Target { epsilon: asked.epsilon, delta: asked.delta };
         let purchase = prepare(draft, target, adjacency, asked.beyond, rows)?;
-        let (bytes, _) = spend::release(payer, None, &|name| purchase.request(name), |_| {
+        let bytes = spend::release(payer, None, &|name| purchase.request(name), |_| {
             Ok(purchase.run(&memory, &entropy, threads(asked.threads))?.into_bytes())
-        })?;
+        })?
+        .bytes;
         String::from_utf8(bytes).map_err(|_| Error::Damaged("the released schema is not text: fetch the ledger again".into()))
     })
 }

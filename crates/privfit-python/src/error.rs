@@ -18,7 +18,7 @@ pub(crate) fn raised(error: Error) -> PyErr {
     match error {
         Error::Refused(_) => classes::BudgetError::new_err(text),
         Error::Damaged(_) => classes::DamagedError::new_err(text),
-        Error::Misuse(_) | Error::Host => PrivfitError::new_err(text),
+        Error::Misuse(_) | Error::Output(_) | Error::Undelivered { .. } | Error::Host => PrivfitError::new_err(text),
     }
 }
 

@@ -82,6 +82,7 @@ impl Asked {
             declared: Declared::default(),
             threads: self.threads(),
             out: None,
+            opening: &|| {},
             opened: &|| {},
             tick: &poll,
         };

@@ -7,17 +7,19 @@ use privfit::Artifact;
 use privfit::account::Adjacency;
 use privfit::ledger::Ledger;
 use privfit::ledger::amount::Amount;
-use privfit::ledger::chain::Seal;
+use privfit::ledger::chain::{LONGEST_KEY, Seal};
+use privfit::ledger::heads::Heads;
 use privfit::ledger::record::Scope;
 use privfit::ledger::verify::{verify, verify_model};
 use privfit::spend::Payer;
-use privfit::{Error, Result};
+use privfit::{Error, Result, small_file};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::path::Path;
 
 /// The ledger at a path or an address, with the key of a file if it has one.
 pub(crate) fn open(place: &str, key: Option<&str>) -> Result<Ledger> {
-    Ledger::open(place, seal(key)?)
+    Ok(Ledger::open(place, seal(key)?)?.remembering(Heads::of_user()))
 }
 
 /// Who pays, if anybody does.
@@ -31,7 +33,9 @@ pub(crate) fn payer(
         (Some(_), _) if simulate.is_some() => {
             Err(Error::misuse("a simulation is not private and can't be paid for: leave out ledger, or simulate"))
         }
-        (Some(place), request) => Ok(Some(Payer { ledger: open(place, key)?, request: request.map(Into::into) })),
+        (Some(place), request) => {
+            Ok(Some(Payer { ledger: open(place, key)?, request: request.map(Into::into), announce: |_| {} }))
+        }
         (None, Some(_)) => Err(Error::misuse("a request is for a ledger and none is given: add ledger=\"FILE\"")),
         (None, None) => Ok(None),
     }
@@ -39,8 +43,8 @@ pub(crate) fn payer(
 
 fn seal(key: Option<&str>) -> Result<Seal> {
     let Some(path) = key else { return Ok(Seal::default()) };
-    let bytes = std::fs::read(path).map_err(|e| Error::misuse(format!("cannot read the key {path}: {e}; check the path")))?;
-    Seal::keyed(&bytes)
+    let bytes = small_file::read(Path::new(path), LONGEST_KEY as u64);
+    Seal::keyed(&bytes.map_err(|e| Error::misuse(format!("cannot read the key {path}: {e}; check the path")))?)
 }
 
 /// Makes a ledger for the data set of a schema, or for one of that name whose rows are the units.
@@ -71,7 +75,11 @@ pub(crate) fn ledger_create(
 /// Where a ledger stands, as JSON.
 #[pyfunction]
 pub(crate) fn ledger_show(py: Python<'_>, place: &str, key: Option<&str>) -> PyResult<String> {
-    without_lock(py, || Ok(open(place, key)?.status()?.facts().to_string()))
+    without_lock(py, || {
+        let status = open(place, key)?.status()?;
+        status.check_head()?;
+        Ok(status.facts().to_string())
+    })
 }
 
 /// Checks of a ledger, and of models against it, as JSON.

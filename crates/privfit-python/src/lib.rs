@@ -7,6 +7,7 @@ mod audit;
 mod bounds;
 mod data;
 mod error;
+mod file;
 mod fit;
 mod interrupt;
 mod ledger;
@@ -26,6 +27,7 @@ fn _privfit(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<data::Labels>()?;
     module.add_class::<schema::Schema>()?;
     module.add_class::<model::Model>()?;
+    module.add_function(wrap_pyfunction!(file::read_file, module)?)?;
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
     module.add_function(wrap_pyfunction!(fit::plan, module)?)?;
     module.add_function(wrap_pyfunction!(fit::methods, module)?)?;

@@ -96,10 +96,11 @@ pub(crate) fn measure(
         let entropy = entropy(asked.simulate)?;
         let (rows, _) = public_rows(&job, Some(&memory))?;
         let measurement = prepare(artifact, &job, rows)?;
-        let (bytes, _) = spend::release(payer, None, &|name| measurement.request(name), |_| {
+        let bytes = spend::release(payer, None, &|name| measurement.request(name), |_| {
             let measured = measurement.run(&memory, &entropy, threads(asked.threads))?;
             serde_json::to_vec(&measured).map_err(|_| Error::Host)
-        })?;
+        })?
+        .bytes;
         let damaged = |_| Error::Damaged("the released metrics can't be read: use a newer privfit".into());
         Ok(as_json(&serde_json::from_slice(&bytes).map_err(damaged)?).to_string())
     })

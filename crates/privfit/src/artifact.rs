@@ -14,6 +14,7 @@ use crate::schema::Schema;
 use privfit_kernel::account::{self, Adjacency, Event};
 use privfit_kernel::privacy::Numerics;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// Version of the format that this code writes.
 pub const VERSION: u32 = 3;
@@ -106,24 +107,59 @@ pub fn epsilon(event: &Event, adjacency: Adjacency, delta: f64) -> Option<f64> {
     account::epsilon(event, adjacency, delta).ok().map(|a| a.bound.upper).filter(|e| e.is_finite())
 }
 
-/// Puts a file in its place, whole or not at all, so that it survives a crash.
-pub fn publish(path: &std::path::Path, bytes: &[u8]) -> Result<()> {
+/// Puts a file in its place, whole or not at all, so that it survives a crash; one that is there is replaced.
+pub fn publish(path: &Path, bytes: &[u8]) -> Result<()> {
+    put(path, bytes, true)
+}
+
+/// The same, where nothing may be there.
+pub fn publish_new(path: &Path, bytes: &[u8]) -> Result<()> {
+    put(path, bytes, false)
+}
+
+fn put(path: &Path, bytes: &[u8], replace: bool) -> Result<()> {
     use std::io::Write;
-    let name = path.file_name().ok_or_else(|| Error::misuse("the path of the model has no name: give --out model.json"))?;
+    use std::os::unix::fs::OpenOptionsExt;
+    let name = path.file_name().ok_or_else(|| Error::misuse("the path of the file has no name: give one like model.json"))?;
     // Only what is released is ever in it, so that one left by a crash harms nobody. A name that nobody can guess, and never a link.
     let random = crate::ledger::random_name()?;
     let beside = path.with_file_name(format!(".{}.{}.partial", name.to_string_lossy(), &random[..16]));
+    // What is released to its owner is not released to everybody on this machine.
     let written = std::fs::OpenOptions::new()
         .write(true)
         .create_new(true)
+        .mode(0o600)
         .open(&beside)
         .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
-        .and_then(|()| std::fs::rename(&beside, path));
-    if written.is_err() {
+        .and_then(|()| if replace { std::fs::rename(&beside, path) } else { rename_new(&beside, path) });
+    let failed = |why: String| Error::Output(format!("cannot write {}: {why}; check its disk and its directory", path.display()));
+    if let Err(error) = written {
         let _ = std::fs::remove_file(&beside);
-        return Err(Error::Host);
+        return Err(failed(error.to_string()));
     }
-    crate::ledger::sqlite::sync_directory(path).map_err(|_| Error::Host)
+    crate::ledger::sqlite::sync_directory(path).map_err(|_| failed("its directory can't be synchronised".into()))
+}
+
+/// A rename that replaces nothing, whoever came first. Where the system has no such call a look before it must do.
+fn rename_new(from: &Path, to: &Path) -> std::io::Result<()> {
+    let there = || std::io::Error::from(std::io::ErrorKind::AlreadyExists);
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::unix::ffi::OsStrExt;
+        let names = [from, to].map(|p| std::ffi::CString::new(p.as_os_str().as_bytes()));
+        if let [Ok(from), Ok(to)] = &names {
+            let (here, flag) = (libc::AT_FDCWD, libc::RENAME_NOREPLACE);
+            // SAFETY: two paths that end with a zero byte.
+            if unsafe { libc::renameat2(here, from.as_ptr(), here, to.as_ptr(), flag) } == 0 {
+                return Ok(());
+            }
+            let error = std::io::Error::last_os_error();
+            if !matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS)) {
+                return Err(error);
+            }
+        }
+    }
+    if to.symlink_metadata().is_ok() { Err(there()) } else { std::fs::rename(from, to) }
 }
 
 /// Name and version of this program.

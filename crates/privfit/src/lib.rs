@@ -39,6 +39,7 @@ pub mod report;
 pub mod request;
 pub mod schema;
 pub mod signature;
+pub mod small_file;
 pub mod solve;
 pub mod spend;
 mod strict_json;

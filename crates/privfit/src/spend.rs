@@ -1,7 +1,7 @@
 //! A job and its ledger, in the one order that is safe: reserve before data are opened, commit before anything is published. The command
 //! and the bindings call this function, so that their order can't differ.
 
-use crate::artifact::{Artifact, publish};
+use crate::artifact::{Artifact, LARGEST, publish, publish_new};
 use crate::certificate::{Declared, up};
 use crate::data::load::Records;
 use crate::error::{Error, Result};
@@ -15,21 +15,56 @@ use std::path::Path;
 pub struct Payer {
     /// The budget.
     pub ledger: Ledger,
-    /// Name of the request; without one it is a name that nobody will ask for again.
+    /// Name of the request; without one it gets a random name.
     pub request: Option<String>,
+    /// Told the name before anything is reserved: whatever happens then, it is what to ask for.
+    pub announce: fn(&str),
+}
+
+/// Where a release goes.
+#[derive(Clone, Copy)]
+pub struct OutputTarget<'a> {
+    /// The file.
+    pub path: &'a Path,
+    /// Whether one that is there may be lost.
+    pub replace: bool,
+}
+
+impl OutputTarget<'_> {
+    /// Refuses to lose a file, unless it is what was released under this name before.
+    pub fn check(&self, payer: Option<&mut Payer>) -> Result<()> {
+        let there = self.path.symlink_metadata().is_ok();
+        if self.replace || !there || payer.is_some_and(|p| p.released_before().is_some_and(|bytes| self.holds(&bytes))) {
+            return Ok(());
+        }
+        Err(Error::misuse(format!("{} is there already: give another --out, or --force to lose it", self.path.display())))
+    }
+
+    fn holds(&self, bytes: &[u8]) -> bool {
+        crate::small_file::read(self.path, LARGEST as u64).is_ok_and(|there| there == bytes)
+    }
+
+    fn publish(&self, bytes: &[u8]) -> Result<()> {
+        match self.replace {
+            true => publish(self.path, bytes),
+            false if self.holds(bytes) => Ok(()),
+            false => publish_new(self.path, bytes),
+        }
+    }
 }
 
 /// What became of a request.
 pub enum Paid {
     /// It is spent, and the job may go on.
     Now(Spending),
-    /// It was released before; these are the bytes.
-    Before(Vec<u8>),
+    /// It was released before under this name; these are the bytes.
+    Before(String, Vec<u8>),
 }
 
 /// A reservation.
 pub struct Spending {
     ledger: Ledger,
+    name: String,
     /// Where it stands.
     pub position: Position,
 }
@@ -41,10 +76,17 @@ impl Payer {
             Some(name) => name,
             None => random_name()?,
         };
-        Ok(match self.ledger.reserve(&request(&name)?)? {
-            Reserved::Before(bytes) => Paid::Before(bytes),
-            Reserved::Now(position) => Paid::Now(Spending { ledger: self.ledger, position }),
+        let wanted = request(&name)?;
+        (self.announce)(&name);
+        Ok(match self.ledger.reserve(&wanted)? {
+            Reserved::Before(bytes) => Paid::Before(name, bytes),
+            Reserved::Now(position) => Paid::Now(Spending { ledger: self.ledger, name, position }),
         })
+    }
+
+    /// What was released under the name of the request.
+    fn released_before(&mut self) -> Option<Vec<u8>> {
+        self.ledger.released_under(self.request.as_ref()?).ok()
     }
 }
 
@@ -53,6 +95,15 @@ impl Spending {
     pub fn commit(&mut self, bytes: &[u8]) -> Result<()> {
         self.ledger.commit(&self.position.request, bytes.to_vec())
     }
+
+    fn undelivered(&self, committed: bool) -> impl Fn(Error) -> Error {
+        undelivered(&self.name, committed)
+    }
+}
+
+/// What is paid for is not lost: the error says under which name it is found.
+fn undelivered(name: &str, committed: bool) -> impl Fn(Error) -> Error {
+    move |error| Error::Undelivered { request: name.into(), committed, why: error.to_string() }
 }
 
 /// One line about where the ledger stands now.
@@ -75,7 +126,9 @@ pub struct Order<'a> {
     /// Threads.
     pub threads: usize,
     /// Where the model file goes, if there is to be one.
-    pub out: Option<&'a Path>,
+    pub out: Option<OutputTarget<'a>>,
+    /// Called when everything is paid for and the records are about to be read.
+    pub opening: &'a dyn Fn(),
     /// Called when the records are read and training begins.
     pub opened: &'a dyn Fn(),
     /// Called after each public step.
@@ -132,9 +185,10 @@ impl Work for Tuned {
 
 /// Reserves, opens the data, trains, commits and publishes.
 pub fn fit(work: &dyn Work, order: Order<'_>) -> Result<Released> {
-    let Order { source, entropy, payer, declared, threads, out, opened, tick } = order;
+    let Order { source, entropy, payer, declared, threads, out, opening, opened, tick } = order;
     let mut made = None;
-    let (bytes, before) = release(payer, out, &|name| work.request(name), |position| {
+    let StoredRelease { bytes, before, .. } = release(payer, out, &|name| work.request(name), |position| {
+        opening();
         let data = work.open(source, entropy)?;
         opened();
         let mut artifact = work.train(data, entropy, threads, tick)?.with_declared(declared);
@@ -152,20 +206,30 @@ pub fn fit(work: &dyn Work, order: Order<'_>) -> Result<Released> {
     Ok(Released { artifact, bytes, before })
 }
 
-/// The order itself: reserves, makes what is to be released, commits its bytes, publishes them. Gives the bytes, and whether they were
-/// released before.
+/// What was released.
+pub struct StoredRelease {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Whether the same request was released before, so that nothing was spent now.
+    pub before: bool,
+    /// Name under which a ledger delivers them again.
+    pub request: Option<String>,
+}
+
+/// The order itself: reserves, makes what is to be released, commits its bytes, publishes them.
 pub fn release(
-    payer: Option<Payer>,
-    out: Option<&Path>,
+    mut payer: Option<Payer>,
+    out: Option<OutputTarget<'_>>,
     request: &dyn Fn(&str) -> Result<Request>,
     make: impl FnOnce(Option<&Position>) -> Result<Vec<u8>>,
-) -> Result<(Vec<u8>, bool)> {
+) -> Result<StoredRelease> {
+    out.map_or(Ok(()), |out| out.check(payer.as_mut()))?;
     let mut spending = match payer.map(|payer| payer.reserve(request)).transpose()? {
         None => None,
         Some(Paid::Now(spending)) => Some(spending),
-        Some(Paid::Before(bytes)) => {
-            out.map_or(Ok(()), |out| publish(out, &bytes))?;
-            return Ok((bytes, true));
+        Some(Paid::Before(name, bytes)) => {
+            out.map_or(Ok(()), |out| out.publish(&bytes)).map_err(undelivered(&name, true))?;
+            return Ok(StoredRelease { bytes, before: true, request: Some(name) });
         }
     };
     // Whatever fails from here on, what was reserved stays spent, and whoever reads the message should know.
@@ -174,8 +238,11 @@ pub fn release(
         other => other,
     })?;
     if let Some(spending) = &mut spending {
-        spending.commit(&bytes)?;
+        spending.commit(&bytes).map_err(spending.undelivered(false))?;
     }
-    out.map_or(Ok(()), |out| publish(out, &bytes))?;
-    Ok((bytes, false))
+    out.map_or(Ok(()), |out| out.publish(&bytes)).map_err(|error| match &spending {
+        Some(spending) => spending.undelivered(true)(error),
+        None => Error::Output(format!("{error}; what was made is lost, and another run has a privacy cost of its own")),
+    })?;
+    Ok(StoredRelease { bytes, before: false, request: spending.map(|s| s.name) })
 }

@@ -253,12 +253,12 @@ fn libsvm() {
 
 #[test]
 fn npy() {
-    fuzz("npy", 100_000, |bytes| count(Npy::open(Box::new(Cursor::new(bytes.to_vec())))));
+    fuzz("npy", 100_000, |bytes| count(Npy::open(Box::new(Cursor::new(bytes.to_vec())), Some(bytes.len() as u64))));
 }
 
 #[test]
 fn idx() {
-    fuzz("idx", 100_000, |bytes| count(Idx::open(Box::new(Cursor::new(bytes.to_vec())))));
+    fuzz("idx", 100_000, |bytes| count(Idx::open(Box::new(Cursor::new(bytes.to_vec())), Some(bytes.len() as u64))));
 }
 
 #[test]

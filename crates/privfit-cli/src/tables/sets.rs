@@ -305,7 +305,7 @@ fn industrial(n: usize, d: usize, seed: u64) -> Result<Set, Failure> {
     let truth: Vec<f64> = (0..d).map(|_| random.normal()).collect();
     let length = truth.iter().map(|t| t * t).sum::<f64>().sqrt();
     let mut collector = Collector::new(&schema, false)?;
-    collector.builder.reserve(n, 0);
+    collector.builder.reserve(n, 0).map_err(privfit::Error::from)?;
     let mut row = Row::default();
     for i in 0..n + 200_000 {
         row.dense.clear();

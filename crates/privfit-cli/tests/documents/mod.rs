@@ -168,6 +168,8 @@ pub(crate) fn run(program: &str, arguments: &[&str], place: &Path) -> (i32, Stri
         .current_dir(place)
         .env("PATH", paths)
         .env("LC_ALL", "C")
+        // Nothing of a test is remembered of ledgers.
+        .env("XDG_STATE_HOME", "/dev/null")
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .output()
         .unwrap();

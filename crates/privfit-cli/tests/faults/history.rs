@@ -84,7 +84,7 @@ fn no_clock_no_host_no_user() {
         scene.restore(&start);
         for request in ["one", "two"] {
             let mut command = scene.fit(&place, request, "m.json");
-            command.envs(setting.iter().copied());
+            command.arg("--force").envs(setting.iter().copied());
             // Another name of the machine, where that is allowed.
             if i == 1 {
                 // SAFETY: two calls between fork and exec, on a text that lives as long as the program.

@@ -19,5 +19,6 @@ mod recorder;
 mod scene;
 mod server;
 mod team;
+mod tls;
 mod tracer;
 mod tracer_works;

@@ -51,6 +51,26 @@ fn command(program: &Path, directory: &Path) -> Command {
 impl Server {
     /// Makes and starts one.
     pub(crate) fn start(directory: &Path) -> Server {
+        Server::start_with(directory, &[])
+    }
+
+    /// The same, with a certificate and its key.
+    pub(crate) fn start_encrypted(directory: &Path, certificate: &Path, key: &Path) -> Server {
+        std::fs::create_dir_all(directory).unwrap();
+        let (user, group) = user();
+        let own = |from: &Path, name: &str| {
+            let to = directory.join(name);
+            std::fs::copy(from, &to).unwrap();
+            std::os::unix::fs::chown(&to, Some(user), Some(group)).unwrap();
+            std::fs::set_permissions(&to, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+            to.display().to_string()
+        };
+        let certificate = format!("ssl_cert_file={}", own(certificate, "server.pem"));
+        let key = format!("ssl_key_file={}", own(key, "server.key"));
+        Server::start_with(directory, &["ssl=on", &certificate, &key])
+    }
+
+    fn start_with(directory: &Path, more: &[&str]) -> Server {
         let bin = programs().expect("a PostgreSQL server is installed (package postgresql)");
         std::fs::create_dir_all(directory).unwrap();
         let (user, group) = user();
@@ -67,7 +87,9 @@ impl Server {
         let mut start = command(&bin.join("postgres"), directory);
         start.arg("-D").arg(&data).arg("-k").arg(directory).arg("-p").arg(port.to_string());
         // Enough connections for 64 processes at once.
-        for setting in ["listen_addresses=127.0.0.1", "max_connections=120", "shared_buffers=16MB"] {
+        for setting in
+            ["listen_addresses=127.0.0.1", "max_connections=120", "shared_buffers=16MB", "log_connections=on"].iter().chain(more)
+        {
             start.arg("-c").arg(setting);
         }
         start.stderr(std::fs::File::create(directory.join("log")).unwrap());
@@ -93,8 +115,14 @@ impl Server {
         asked.args(["-q", "-h", "127.0.0.1", "-p", &self.port.to_string()]).status().unwrap().success()
     }
 
-    fn log(&self) -> String {
+    /// What the server wrote down.
+    pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.directory.join("log")).unwrap_or_default()
+    }
+
+    /// The port of this machine.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
     }
 
     /// Address of a ledger of this name.

@@ -40,5 +40,5 @@ fn everything_again() {
         let standing = sound(&scene, &place, &name, "m.json", &when);
         again(&scene, &place, &name, &standing, &when);
     }
-    assert_eq!(finish(&mut scene.fit(&place, "last", "m.json")).status.code(), Some(0));
+    assert_eq!(finish(scene.fit(&place, "last", "m.json").arg("--force")).status.code(), Some(0));
 }

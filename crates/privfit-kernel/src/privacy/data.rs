@@ -47,6 +47,17 @@ pub struct RowShape {
     pub rows_per_unit: Option<usize>,
 }
 
+/// What unwinds where memory for private rows ends. An allocation that fails ends the process with a message that names its size, and how
+/// many rows there are may be private; whoever catches a panic while data are open says one thing for all of them.
+pub struct NoMemory;
+
+/// Makes room at the end of a list of private things.
+pub fn grow<T>(list: &mut Vec<T>, more: usize) {
+    if list.try_reserve(more).is_err() {
+        std::panic::panic_any(NoMemory);
+    }
+}
+
 /// Collects records one at a time, each by a rule that looks at no other record.
 pub struct DatasetBuilder {
     shape: RowShape,
@@ -87,13 +98,14 @@ impl DatasetBuilder {
         Ok(DatasetBuilder { shape, data, in_unit: 0, scratch: Vec::new(), pairs: Vec::new(), quantised: Vec::new() })
     }
 
-    /// Adds a row to the current unit. Features beyond the dimension are left out, missing ones are 0. A row outside of the ball is
+    /// Adds a row to the current unit; without memory for it, it unwinds with `NoMemory`, which says nothing about rows. Features beyond the dimension are left out, missing ones are 0. A row outside of the ball is
     /// scaled into it; a row with a cell that is not a finite number becomes the zero row.
     pub fn row(&mut self, features: &[f64], label: f32) {
         if !self.room_for(label) {
             return;
         }
         let dimension = self.shape.dimension;
+        self.make_room(features.len());
         if let Rows::Dense(cells) = &mut self.data.rows
             && features.len() == dimension
             && super::quantise_row::append(features, self.shape.row_norm, cells)
@@ -112,6 +124,7 @@ impl DatasetBuilder {
         if !self.room_for(label) {
             return;
         }
+        self.make_room(features.len());
         if let Rows::Sparse { start, index, value } = &mut self.data.rows
             && super::quantise_row::append_sparse(features, self.shape.dimension, self.shape.row_norm, index, value)
         {
@@ -164,8 +177,21 @@ impl DatasetBuilder {
             return false;
         }
         self.in_unit += usize::from(self.shape.rows_per_unit.is_some());
+        grow(&mut self.data.labels, 1);
         self.data.labels.push(if label.is_finite() { label } else { 0.0 });
         true
+    }
+
+    /// Makes room for one more row with at most so many non-zero cells.
+    fn make_room(&mut self, cells: usize) {
+        match &mut self.data.rows {
+            Rows::Dense(all) => grow(all, self.shape.dimension + PADDING),
+            Rows::Sparse { start, index, value } => {
+                grow(start, 1);
+                grow(index, cells.min(self.shape.dimension));
+                grow(value, cells.min(self.shape.dimension));
+            }
+        }
     }
 
     /// Puts the scratch row on the integers.
@@ -179,21 +205,25 @@ impl DatasetBuilder {
         self.in_unit = 0;
         let rows = self.data.labels.len();
         if let Some(units) = &mut self.data.units {
+            grow(units, 1);
             units.push(rows);
         }
     }
 
-    /// Makes room for so many rows (and non-zero cells, if rows are sparse) at once. Public numbers.
-    pub fn reserve(&mut self, rows: usize, non_zeros: usize) {
-        self.data.labels.reserve_exact(rows);
-        match &mut self.data.rows {
-            Rows::Dense(cells) => cells.reserve_exact(rows.saturating_mul(self.shape.dimension) + PADDING),
-            Rows::Sparse { start, index, value } => {
-                start.reserve_exact(rows);
-                index.reserve(non_zeros);
-                value.reserve(non_zeros);
+    /// Makes room for so many rows (and non-zero cells, if rows are sparse) at once. Public numbers, which may be wrong: more than
+    /// there is memory for is refused here.
+    pub fn reserve(&mut self, rows: usize, non_zeros: usize) -> Result<()> {
+        let room = match &mut self.data.rows {
+            Rows::Dense(cells) => {
+                let all = rows.checked_mul(self.shape.dimension).and_then(|n| n.checked_add(PADDING)).ok_or(Error::Memory)?;
+                cells.try_reserve_exact(all)
             }
-        }
+            Rows::Sparse { start, index, value } => start
+                .try_reserve_exact(rows)
+                .and_then(|()| index.try_reserve(non_zeros))
+                .and_then(|()| value.try_reserve(non_zeros)),
+        };
+        room.and_then(|()| self.data.labels.try_reserve_exact(rows)).map_err(|_| Error::Memory)
     }
 
     /// The records.
@@ -205,6 +235,7 @@ impl DatasetBuilder {
             units.push(rows);
         }
         if let Rows::Dense(cells) = &mut self.data.rows {
+            grow(cells, PADDING);
             cells.resize(cells.len() + PADDING, 0);
         }
         debug_assert!(self.data.checked());
@@ -355,6 +386,21 @@ mod tests {
             assert_eq!(data.unit(2).label(0), 0.0);
             assert!((cells(3)[2] - 0.25).abs() < 1e-4 && cells(3)[0] == 0.0, "{:?}", cells(3));
         }
+    }
+
+    /// Numbers of rows that no machine has memory for are refused; they do not end the process.
+    #[test]
+    fn room_that_is_not_there_is_refused() {
+        for sparse in [false, true] {
+            for rows in [1 << 52, usize::MAX / 2, usize::MAX] {
+                let mut b = DatasetBuilder::new(&Entropy::simulated(1), shape(3, sparse, None)).unwrap();
+                assert_eq!(b.reserve(rows, 0), Err(Error::Memory), "{rows}");
+                b.row(&[1.0, 0.0, 0.0], 1.0);
+                assert_eq!(b.build().slots(), 1);
+            }
+        }
+        let grown = std::panic::catch_unwind(|| grow(&mut vec![0u64], 1 << 58));
+        assert!(grown.is_err_and(|e| e.is::<NoMemory>()));
     }
 
     #[test]

@@ -49,7 +49,7 @@ mod tilt_tests;
 pub use batch::Batch;
 pub use best_of::{BestOf, Winner};
 pub use contribution::{Blockwise, Contribution, Draw, Learner, Sink, Units};
-pub use data::{Dataset, DatasetBuilder, RowShape, Unit};
+pub use data::{Dataset, DatasetBuilder, NoMemory, RowShape, Unit, grow};
 pub use descent::{Descent, Pace, Stability};
 pub use lazy_scores::CornerScores;
 pub use loss::{Loss, LossParameters};

@@ -91,9 +91,19 @@ pub(crate) struct Rows {
     pub(crate) big: bool,
     pub(crate) count: u64,
     pub(crate) width: usize,
+    /// Bytes behind the header, where the size of the file tells them.
+    pub(crate) bytes: Option<u64>,
 }
 
 impl Rows {
+    /// The count of the header, if the file has exactly so many rows. A header alone can announce anything, and a plan, a reservation and
+    /// memory would follow from it.
+    pub(crate) fn counted(&self) -> Option<u64> {
+        let row = self.width as u128 * self.kind.size() as u128;
+        let whole = self.bytes.is_some_and(|bytes| u128::from(self.count).checked_mul(row) == Some(u128::from(bytes)));
+        whole.then_some(self.count)
+    }
+
     /// Hands out every row, and sees that the file ends there.
     pub(crate) fn read(&mut self, each: Each<'_>) -> Result<()> {
         let block = usize::try_from(self.count).unwrap_or(usize::MAX).min((BLOCK / (8 * self.width)).max(1));

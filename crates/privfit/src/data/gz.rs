@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use flate2::bufread::MultiGzDecoder;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read};
 
 /// Bytes between the file and the decompressor. Readers that want more at a time bypass the buffer.
@@ -12,15 +13,22 @@ const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// The input itself, or what it decompresses to if it is gzip of one or more members. Damage further on comes out of the stream
 /// as an `io::Error`, so that whoever reads records stops with `Error::Host`.
-pub fn maybe_gz(mut input: Box<dyn Read + Send>) -> Result<Box<dyn BufRead + Send>> {
+pub fn maybe_gz(input: Box<dyn Read + Send>) -> Result<Box<dyn BufRead + Send>> {
+    Ok(recognised(input)?.0)
+}
+
+/// The same for a file, with the size of what comes out, unless that is compressed.
+pub(crate) fn maybe_gz_sized(file: File) -> Result<(Box<dyn BufRead + Send>, Option<u64>)> {
+    let size = file.metadata().map_err(|_| Error::Host)?.len();
+    let (input, zipped) = recognised(Box::new(file))?;
+    Ok((input, (!zipped).then_some(size)))
+}
+
+fn recognised(mut input: Box<dyn Read + Send>) -> Result<(Box<dyn BufRead + Send>, bool)> {
     let mut start = Vec::with_capacity(MAGIC.len());
     input.by_ref().take(MAGIC.len() as u64).read_to_end(&mut start).map_err(|_| Error::Host)?;
     let zipped = start == MAGIC;
-    let whole = BufReader::with_capacity(BUFFER, Cursor::new(start).chain(input));
-    if !zipped {
-        return Ok(Box::new(whole));
-    }
-    Ok(Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(whole))))
+    Ok((gz(Box::new(Cursor::new(start).chain(input)), zipped), zipped))
 }
 
 /// The input itself, or what it decompresses to, as the caller says.

@@ -12,8 +12,8 @@ pub struct Idx {
 }
 
 impl Idx {
-    /// Reads the header.
-    pub fn open(mut input: Box<dyn Read + Send>) -> Result<Idx> {
+    /// Reads the header. The size of the whole is given where it is known: it tells whether the header is right about its items.
+    pub fn open(mut input: Box<dyn Read + Send>, size: Option<u64>) -> Result<Idx> {
         let cut = || Error::misuse("the IDX file ends in its header: copy or download it again");
         let magic = header_bytes(&mut input, 4)?.ok_or_else(cut)?;
         let &[0, 0, kind, dimensions @ 1..=255] = &magic[..] else {
@@ -41,7 +41,8 @@ impl Idx {
                 "the IDX file has items of no numbers or of more than 8388608: write items of another shape",
             ));
         };
-        Ok(Idx { rows: Rows { input, kind, big: true, count: shape[0], width } })
+        let bytes = size.and_then(|size| size.checked_sub(4 + 4 * u64::from(dimensions)));
+        Ok(Idx { rows: Rows { input, kind, big: true, count: shape[0], width, bytes } })
     }
 
     /// Numbers in an item; 1 for labels.
@@ -56,7 +57,7 @@ impl Reader for Idx {
     }
 
     fn header_rows(&self) -> Option<u64> {
-        Some(self.rows.count)
+        self.rows.counted()
     }
 
     fn read(&mut self, each: Each<'_>) -> Result<()> {
@@ -73,7 +74,8 @@ mod tests {
         let mut bytes = vec![0, 0, kind, shape.len() as u8];
         shape.iter().for_each(|size| bytes.extend(size.to_be_bytes()));
         bytes.extend(data);
-        Idx::open(Box::new(std::io::Cursor::new(bytes)))
+        let size = bytes.len() as u64;
+        Idx::open(Box::new(std::io::Cursor::new(bytes)), Some(size))
     }
 
     fn read(kind: u8, shape: &[u32], data: &[u8]) -> Result<Vec<String>> {
@@ -82,7 +84,7 @@ mod tests {
 
     #[test]
     fn items_and_labels() {
-        let reader = open(8, &[2, 2, 3], &[]).unwrap();
+        let reader = open(8, &[2, 2, 3], &[0; 12]).unwrap();
         assert_eq!((reader.header_rows(), reader.width(), reader.columns().len()), (Some(2), 6, 0));
         assert_eq!(read(8, &[2, 1, 2], &[1, 2, 254, 255]).unwrap(), ["1|2", "254|255"]);
         assert_eq!(read(9, &[2], &[1, 255]).unwrap(), ["1", "-1"]);
@@ -96,13 +98,18 @@ mod tests {
     #[test]
     fn wrong_lengths() {
         assert_eq!(read(8, &[3], &[1, 2]), Err(Error::Host));
+        // A count that the file does not have is no count.
+        for (count, size, counted) in [(3, 3, Some(3)), (3, 2, None), (3, 4, None), (u32::MAX, 0, None), (0, 0, Some(0))] {
+            assert_eq!(open(8, &[count], &vec![0; size]).unwrap().header_rows(), counted);
+        }
+        assert_eq!(open(14, &[u32::MAX, 1 << 23], &[]).unwrap().header_rows(), None);
         assert_eq!(read(8, &[3], &[1, 2, 3, 4]), Err(Error::Host));
         assert_eq!(read(14, &[u32::MAX, 1 << 23], &[1, 2, 3, 4]), Err(Error::Host));
     }
 
     #[test]
     fn headers() {
-        let bad = |bytes: &[u8]| matches!(Idx::open(Box::new(std::io::Cursor::new(bytes.to_vec()))), Err(Error::Misuse(_)));
+        let bad = |bytes: &[u8]| matches!(Idx::open(Box::new(std::io::Cursor::new(bytes.to_vec())), None), Err(Error::Misuse(_)));
         assert!(bad(b"") && bad(&[0, 0, 8]) && bad(&[0, 0, 8, 0]) && bad(&[0, 1, 8, 1, 0, 0, 0, 0]));
         assert!(bad(&[0, 0, 10, 1, 0, 0, 0, 0]) && bad(&[0, 0, 8, 1, 0, 0, 0]));
         for shape in [&[1, 0][..], &[1, (1 << 23) + 1], &[1, 1 << 31, 1 << 31, 1 << 31]] {

@@ -4,7 +4,7 @@ use super::encode::{Encoder, Row, is_sparse};
 use super::{
     Cell, Reader, Record,
     csv::Csv,
-    gz::{gz, maybe_gz},
+    gz::{gz, maybe_gz, maybe_gz_sized},
     idx::Idx,
     libsvm::Libsvm,
     npy::Npy,
@@ -13,7 +13,7 @@ use super::{
 use crate::error::{Error, Result};
 use crate::loss::Task;
 use crate::schema::{Features, Schema, UnitOfPrivacy};
-use privfit_kernel::privacy::{Dataset, DatasetBuilder, Entropy, PublicRows, RowShape};
+use privfit_kernel::privacy::{Dataset, DatasetBuilder, Entropy, PublicRows, RowShape, grow};
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -64,12 +64,13 @@ impl Records for Source {
 }
 
 fn open_file(path: &Path) -> Result<File> {
-    let file = File::open(path).map_err(|e| Error::misuse(format!("cannot open {}: {e}; check the path", path.display())))?;
     // Files are read twice, to count and to train; a pipe would be empty the second time.
-    if !file.metadata().is_ok_and(|m| m.is_file()) {
-        return Err(Error::misuse(format!("{} is not a regular file: write the records to one", path.display())));
-    }
-    Ok(file)
+    crate::small_file::open(path).map_err(|e| match e.kind() {
+        std::io::ErrorKind::InvalidInput => {
+            Error::misuse(format!("{} is not a regular file: write the records to one", path.display()))
+        }
+        _ => Error::misuse(format!("cannot open {}: {e}; check the path", path.display())),
+    })
 }
 
 /// Opens one file by the kind of the schema and its name.
@@ -81,10 +82,12 @@ pub fn open(path: &Path, schema: &Schema) -> Result<Box<dyn Reader>> {
     };
     let file = open_file(path)?;
     if named(&[".npy"]) {
-        return Ok(Box::new(Npy::open(maybe_gz(Box::new(file))?)?));
+        let (input, size) = maybe_gz_sized(file)?;
+        return Ok(Box::new(Npy::open(input, size)?));
     }
     if matches!(schema.features, Features::Image { .. }) {
-        return Ok(Box::new(Idx::open(maybe_gz(Box::new(file))?)?));
+        let (input, size) = maybe_gz_sized(file)?;
+        return Ok(Box::new(Idx::open(input, size)?));
     }
     match &schema.features {
         Features::Table(_) if named(&[".parquet", ".pq"]) => Ok(Box::new(ParquetFile::open(file)?)),
@@ -101,21 +104,34 @@ pub fn open(path: &Path, schema: &Schema) -> Result<Box<dyn Reader>> {
     }
 }
 
-/// Number of records in all parts: a public fact under zero-out and replace-one.
+/// Number of records in all parts: a public fact under zero-out and replace-one. Where labels are kept apart there must be as many.
 pub fn count(source: &dyn Records, schema: &Schema) -> Result<u64> {
-    let mut total = 0;
+    let mut total = 0u64;
     for part in 0..source.parts() {
-        let mut reader = source.open(part, schema)?;
-        total += match reader.header_rows() {
-            Some(rows) => rows,
-            None => {
-                let mut rows = 0;
-                reader.read(&mut |_| rows += 1)?;
-                rows
-            }
-        };
+        total = total.saturating_add(records_of(source.open(part, schema)?.as_mut())?);
     }
-    Ok(total)
+    let mut labels = 0u64;
+    for part in 0..source.label_parts(schema) {
+        labels = labels.saturating_add(records_of(source.open_labels(part, schema)?.as_mut())?);
+    }
+    match source.label_parts(schema) > 0 && labels != total {
+        true => Err(unequal(total, labels)),
+        false => Ok(total),
+    }
+}
+
+/// Records of one reader: by its header, where that is known to be right, otherwise by reading all.
+fn records_of(reader: &mut dyn Reader) -> Result<u64> {
+    if let Some(rows) = reader.header_rows() {
+        return Ok(rows);
+    }
+    let mut rows = 0;
+    reader.read(&mut |_| rows += 1)?;
+    Ok(rows)
+}
+
+fn unequal(rows: u64, labels: u64) -> Error {
+    Error::misuse(format!("there are {rows} records and {labels} labels: give files that belong together"))
 }
 
 /// All labels that are kept apart, in their order.
@@ -127,6 +143,7 @@ pub fn read_labels(source: &dyn Records, schema: &Schema, encoder: &Encoder) -> 
     for part in 0..source.label_parts(schema) {
         let mut reader = source.open_labels(part, schema)?;
         reader.read(&mut |record| {
+            grow(&mut out, 1);
             out.push(match record {
                 Record::Dense(values) => encoder.label(values.first().map_or(Cell::Missing, |x| Cell::Number(*x))),
                 Record::Cells(cells) => encoder.label(cells.first().copied().unwrap_or(Cell::Missing)),
@@ -194,7 +211,7 @@ pub fn load(source: &dyn Records, schema: &Schema, entropy: &Entropy, rows: Opti
     let shape = RowShape { dimension: schema.dimension(), row_norm: 1.0, sparse: is_sparse(schema), rows_per_unit };
     let mut builder = DatasetBuilder::new(entropy, shape)?;
     if let (None, Some(rows)) = (rows_per_unit, rows) {
-        builder.reserve(rows.min(1 << 34) as usize, 0);
+        builder.reserve(usize::try_from(rows).map_err(|_| Error::Host)?, 0)?;
     }
     let mut loader = Loader { builder, units: Units::default() };
     let mut labels: Option<std::vec::IntoIter<(f32, f64)>> = None;
@@ -206,10 +223,7 @@ pub fn load(source: &dyn Records, schema: &Schema, entropy: &Entropy, rows: Opti
             if let (Some(rows), Some(all)) = (rows, &all)
                 && all.len() as u64 != rows
             {
-                return Err(Error::misuse(format!(
-                    "there are {rows} records and {} labels: give files that belong together",
-                    all.len()
-                )));
+                return Err(unequal(rows, all.len() as u64));
             }
             labels = all.map(|l| l.into_iter());
         }
@@ -296,8 +310,10 @@ impl Units {
         let next = self.rows.len();
         let slot = *self.slots.entry(key).or_insert(next);
         if slot == next {
+            grow(&mut self.rows, 1);
             self.rows.push(Vec::new());
         }
+        grow(&mut self.rows[slot], 1);
         self.rows[slot].push(row.clone());
     }
 

@@ -56,7 +56,7 @@ pub type Each<'a> = &'a mut dyn FnMut(Record<'_>);
 pub trait Reader {
     /// Names of the columns, for tables; empty for other kinds. Public.
     fn columns(&self) -> &[String];
-    /// Number of records if the format's header tells it. Public.
+    /// Number of records if the format's header tells it and the file is as long as that. Public.
     fn header_rows(&self) -> Option<u64>;
     /// Hands out every record.
     fn read(&mut self, each: Each<'_>) -> Result<()>;

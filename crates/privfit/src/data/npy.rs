@@ -15,8 +15,8 @@ pub struct Npy {
 }
 
 impl Npy {
-    /// Reads the header.
-    pub fn open(mut input: Box<dyn Read + Send>) -> Result<Npy> {
+    /// Reads the header. The size of the whole is given where it is known: it tells whether the header is right about its rows.
+    pub fn open(mut input: Box<dyn Read + Send>, size: Option<u64>) -> Result<Npy> {
         let other =
             || Error::misuse("the file is not a NumPy .npy file, or it ends in its header: write it with `np.save(path, x)`");
         let magic = header_bytes(&mut input, 8)?.ok_or_else(other)?;
@@ -61,7 +61,8 @@ impl Npy {
                 "the .npy file has rows of no numbers or of more than 8388608: write other columns, `np.save(path, x[:, :n])`",
             ));
         };
-        Ok(Npy { rows: Rows { input, kind, big, count, width } })
+        let bytes = size.and_then(|size| size.checked_sub((8 + digits + length) as u64));
+        Ok(Npy { rows: Rows { input, kind, big, count, width, bytes } })
     }
 
     /// Numbers in a row.
@@ -76,7 +77,7 @@ impl Reader for Npy {
     }
 
     fn header_rows(&self) -> Option<u64> {
-        Some(self.rows.count)
+        self.rows.counted()
     }
 
     fn read(&mut self, each: Each<'_>) -> Result<()> {
@@ -89,7 +90,7 @@ mod tests {
     use super::super::testing::records;
     use super::*;
 
-    fn file(version: u8, header: &str, data: &[u8]) -> Box<dyn Read + Send> {
+    fn file(version: u8, header: &str, data: &[u8]) -> Result<Npy> {
         let mut bytes = [&b"\x93NUMPY"[..], &[version, 0]].concat();
         match version {
             1 => bytes.extend((header.len() as u16).to_le_bytes()),
@@ -97,16 +98,17 @@ mod tests {
         }
         bytes.extend(header.as_bytes());
         bytes.extend(data);
-        Box::new(std::io::Cursor::new(bytes))
+        let size = bytes.len() as u64;
+        Npy::open(Box::new(std::io::Cursor::new(bytes)), Some(size))
     }
 
     fn read(descr: &str, shape: &str, data: &[u8]) -> Result<Vec<String>> {
         let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}   \n");
-        records(&mut Npy::open(file(1, &header, data))?)
+        records(&mut file(1, &header, data)?)
     }
 
     fn misuse(version: u8, header: &str, word: &str) {
-        assert!(matches!(Npy::open(file(version, header, &[])), Err(Error::Misuse(text)) if text.contains(word)), "{header}");
+        assert!(matches!(file(version, header, &[]), Err(Error::Misuse(text)) if text.contains(word)), "{header}");
     }
 
     #[test]
@@ -138,7 +140,7 @@ mod tests {
     fn numpy_files() {
         let open = |name: &str| {
             let path = format!("{}/tests/corpus/npy/{name}.npy", env!("CARGO_MANIFEST_DIR"));
-            Npy::open(Box::new(std::fs::File::open(path).unwrap()))
+            Npy::open(Box::new(std::fs::File::open(path).unwrap()), None)
         };
         for name in ["f8", "f4", "f2", "f8_big", "v2", "v3"] {
             let rows = records(&mut open(name).unwrap()).unwrap();
@@ -157,7 +159,7 @@ mod tests {
         let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
         let header = "{\"shape\":(133333,3),'fortran_order':False,'descr':'<f8'}";
         for version in [1, 2, 3] {
-            let mut reader = Npy::open(file(version, header, &bytes[..8 * 399_999])).unwrap();
+            let mut reader = file(version, header, &bytes[..8 * 399_999]).unwrap();
             assert_eq!((reader.header_rows(), reader.width(), reader.columns().len()), (Some(133_333), 3, 0));
             let mut next = 0;
             let each = &mut |record: super::super::Record<'_>| {
@@ -173,6 +175,13 @@ mod tests {
     #[test]
     fn wrong_lengths() {
         assert_eq!(read("<f8", "(2,)", &[0; 15]), Err(Error::Host));
+        // A count that the file does not have is no count.
+        for (shape, size, counted) in
+            [("(2, 1)", 16, Some(2)), ("(2,)", 15, None), ("(2,)", 17, None), ("(18446744073709551615, 8388608)", 64, None)]
+        {
+            let header = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}");
+            assert_eq!(file(1, &header, &vec![0; size]).unwrap().header_rows(), counted, "{shape}");
+        }
         assert_eq!(read("<f8", "(2,)", &[0; 17]), Err(Error::Host));
         assert_eq!(read("<f8", "(18446744073709551615, 8388608)", &[0; 17]), Err(Error::Host));
         assert_eq!(read("<f8", "(0, 2)", &[]).unwrap().len(), 0);
@@ -199,7 +208,7 @@ mod tests {
         misuse(4, "", "version");
         misuse(2, &" ".repeat(65_537), "65536");
         for cut in [&b""[..], b"\x93NUMP", b"\x93NUMPY\x01\0\x10", b"\x93NUMPY\x01\0\x10\0{", b"PK\x03\x04\0\0\0\0"] {
-            assert!(matches!(Npy::open(Box::new(cut)), Err(Error::Misuse(text)) if text.contains("not a NumPy")));
+            assert!(matches!(Npy::open(Box::new(cut), None), Err(Error::Misuse(text)) if text.contains("not a NumPy")));
         }
     }
 }

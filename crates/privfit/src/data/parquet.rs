@@ -62,7 +62,9 @@ impl Reader for ParquetFile {
     }
 
     fn header_rows(&self) -> Option<u64> {
-        Some(self.rows)
+        // A footer can announce anything: the pages must have as many values.
+        let whole = self.reader.metadata().row_groups().iter().all(|group| has_its_rows(&self.file, group));
+        whole.then_some(self.rows)
     }
 
     fn read(&mut self, each: Each<'_>) -> Result<()> {
@@ -70,7 +72,9 @@ impl Reader for ParquetFile {
         let block = (CELLS / width).clamp(1, ROWS);
         for place in 0..self.reader.num_row_groups() {
             let group = self.reader.metadata().row_group(place);
-            group.columns().iter().try_for_each(|chunk| check_sizes(&self.file, chunk).ok_or(Error::Host))?;
+            if !has_its_rows(&self.file, group) {
+                return Err(Error::Host);
+            }
             let mut columns = guarded(|| open_columns(&self.reader, place, group))?;
             let mut left = group.num_rows().unsigned_abs();
             while left > 0 {
@@ -85,6 +89,12 @@ impl Reader for ParquetFile {
         }
         Ok(())
     }
+}
+
+/// Whether each column has as many values as the group says that it has rows.
+fn has_its_rows(file: &File, group: &RowGroupMetaData) -> bool {
+    let rows = u64::try_from(group.num_rows()).ok();
+    rows.is_some() && group.columns().iter().all(|chunk| check_sizes(file, chunk) == rows)
 }
 
 fn guarded<T>(call: impl FnOnce() -> parquet::errors::Result<T>) -> Result<T> {

@@ -18,8 +18,8 @@ const HEADER_LIMIT: u64 = 64 << 10;
 /// Most texts of a page in delta encoding. A run of equal lengths takes no room, so the size of the page does not bound it.
 const TEXTS_LIMIT: u32 = 64 << 20;
 
-/// Whether the pages of a column lie in the file and their sizes are bounded.
-pub(crate) fn check_sizes(file: &File, chunk: &ColumnChunkMetaData) -> Option<()> {
+/// Values of a column, by the headers of its pages; none unless these lie in the file and their sizes are bounded.
+pub(crate) fn check_sizes(file: &File, chunk: &ColumnChunkMetaData) -> Option<u64> {
     let size = file.metadata().ok()?.len();
     let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
     let mut at = u64::try_from(start).ok()?;
@@ -27,15 +27,17 @@ pub(crate) fn check_sizes(file: &File, chunk: &ColumnChunkMetaData) -> Option<()
     if end > size {
         return None;
     }
+    let mut values = 0u64;
     while at < end {
         let window = (end - at).min(HEADER_LIMIT);
-        let (header, compressed, full) = page_sizes(&file.get_bytes(at, usize::try_from(window).ok()?).ok()?)?;
-        if full > PAGE_LIMIT {
+        let page = page_sizes(&file.get_bytes(at, usize::try_from(window).ok()?).ok()?)?;
+        if page.full > PAGE_LIMIT {
             return None;
         }
-        at = at.checked_add(header + compressed)?;
+        values = values.checked_add(page.values)?;
+        at = at.checked_add(page.header + page.compressed)?;
     }
-    Some(())
+    Some(values)
 }
 
 /// Pages whose numbers of values were compared with their lengths.

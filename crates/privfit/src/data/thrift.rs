@@ -53,20 +53,42 @@ pub(crate) fn schema_shape(metadata: &[u8]) -> Option<Shape<'_>> {
     shape
 }
 
-/// Length of a page's header, and of the page: compressed, and not compressed.
-pub(crate) fn page_sizes(bytes: &[u8]) -> Option<(u64, u64, u64)> {
+/// What the header of a page announces.
+#[derive(Debug, PartialEq)]
+pub(crate) struct PageSizes {
+    /// Bytes of the header itself.
+    pub(crate) header: u64,
+    /// Bytes behind it ...
+    pub(crate) compressed: u64,
+    /// ... and what they decompress to.
+    pub(crate) full: u64,
+    /// Values, if they are those of rows and not of a dictionary.
+    pub(crate) values: u64,
+}
+
+/// Reads the header at the start of a page.
+pub(crate) fn page_sizes(bytes: &[u8]) -> Option<PageSizes> {
     let mut thrift = Thrift(bytes);
-    let (mut full, mut compressed) = (None, None);
+    let (mut full, mut compressed, mut values) = (None, None, 0);
     thrift.fields(|thrift, id, kind| {
         match (id, kind) {
             (2, I32) => full = Some(thrift.integer()?),
             (3, I32) => compressed = Some(thrift.integer()?),
+            // A page of rows, in the first or the second version.
+            (5 | 8, STRUCT) => thrift.fields(|thrift, id, kind| {
+                match (id, kind) {
+                    (1, I32) => values = thrift.integer()?,
+                    _ => thrift.skip(kind, DEPTH)?,
+                }
+                Some(())
+            })?,
             _ => thrift.skip(kind, DEPTH)?,
         }
         Some(())
     })?;
-    let header = bytes.len() - thrift.0.len();
-    Some((header as u64, u64::try_from(compressed?).ok()?, u64::try_from(full?).ok()?))
+    let header = (bytes.len() - thrift.0.len()) as u64;
+    let positive = |n: i64| u64::try_from(n).ok();
+    Some(PageSizes { header, compressed: positive(compressed?)?, full: positive(full?)?, values: positive(values)? })
 }
 
 impl<'a> Thrift<'a> {
@@ -213,7 +235,8 @@ mod tests {
 
     #[test]
     fn pages() {
-        assert_eq!(page_sizes(&[0x15, 0, 0x15, 0x90, 1, 0x15, 20, 0x2c, 0x15, 2, 0, 0, 99]), Some((12, 10, 72)));
+        let sizes = PageSizes { header: 12, compressed: 10, full: 72, values: 1 };
+        assert_eq!(page_sizes(&[0x15, 0, 0x15, 0x90, 1, 0x15, 20, 0x2c, 0x15, 2, 0, 0, 99]), Some(sizes));
         assert_eq!(page_sizes(&[0x15, 0, 0x15, 1, 0x15, 20, 0]), None);
         assert_eq!(page_sizes(&[0x15, 0, 0x15, 2, 0]), None);
     }

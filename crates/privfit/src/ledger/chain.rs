@@ -19,6 +19,9 @@ pub struct Entry {
 /// What the first record follows.
 pub const ROOT: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
+/// Bytes of a key at the most.
+pub const LONGEST_KEY: usize = 4096;
+
 /// How digests are made: by anybody, or by whoever has the key.
 #[derive(Clone, Default)]
 pub struct Seal {
@@ -33,7 +36,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 impl Seal {
     /// With a key of at least 16 bytes.
     pub fn keyed(key: &[u8]) -> Result<Seal> {
-        if key.len() < 16 || key.len() > 4096 {
+        if key.len() < 16 || key.len() > LONGEST_KEY {
             return Err(Error::misuse("a key of a ledger has 16 to 4096 bytes: make one with `head -c 32 /dev/urandom`"));
         }
         Ok(Seal { key: Some(key.to_vec()) })

@@ -6,22 +6,27 @@
 //! are exact (`amount.rs`), the cap is a filter (`budget.rs`), and no clock or host decides anything.
 //!
 //! What it can't notice by itself: a copy of the ledger on a second machine, or an old copy put back. Every model names the record that paid
-//! for it, so that comparing the ledger with published models (`verify.rs`) shows both.
+//! for it, so that comparing the ledger with published models (`verify.rs`) shows both; and whoever used the newer copy on the same machine
+//! remembers where it ended (`heads.rs`).
 
+mod address;
 pub mod amount;
 pub mod budget;
 pub mod chain;
+pub mod heads;
 pub mod postgres;
 pub mod record;
 pub mod sqlite;
 pub mod store;
 pub mod summary;
+mod tls;
 pub mod verify;
 
 use crate::error::{Error, Result};
 use amount::Amount;
 use budget::{Charge, Rule, Spent};
 use chain::{Entry, Seal, hex};
+use heads::{Heads, RolledBack};
 use privfit_kernel::account::{Event, epsilon};
 use record::{Record, Scope, VERSION, is_name};
 use serde::{Deserialize, Serialize};
@@ -34,6 +39,7 @@ use store::{Append, Store, damaged};
 pub struct Ledger {
     store: Box<dyn Store>,
     reader: Reader,
+    heads: Option<Heads>,
 }
 
 /// Reads entries; those that it has seen before, and that are the same to the byte, are not worked out again.
@@ -85,6 +91,8 @@ pub struct Status {
     pub spent: Spent,
     /// All records, in order, with their digests.
     pub records: Vec<(Record, String)>,
+    /// What was seen of it before and is not in it, if somebody remembers.
+    pub rolled_back: Option<RolledBack>,
 }
 
 /// A job that asks for a part of the budget.
@@ -180,10 +188,18 @@ fn read(entries: &[Entry], records: &[Record]) -> Result<Status> {
         return Err(damaged("more was spent than there is"));
     }
     let records = records.iter().cloned().zip(entries.iter().map(|e| e.hash.clone())).collect();
-    Ok(Status { terms: Terms { ledger, scope, epsilon, delta, rule }, spent, records })
+    Ok(Status { terms: Terms { ledger, scope, epsilon, delta, rule }, spent, records, rolled_back: None })
 }
 
 impl Status {
+    /// Refuses a ledger that was rolled back.
+    pub fn check_head(&self) -> Result<()> {
+        match &self.rolled_back {
+            Some(back) => Err(Error::Refused(back.text(self.records.len()))),
+            None => Ok(()),
+        }
+    }
+
     /// Whether a job fits into what is left: its cost, and the sum with it.
     pub fn admits(&self, event: &Event) -> Result<(Charge, Spent)> {
         let Terms { scope, epsilon: cap, delta, rule, .. } = &self.terms;
@@ -278,7 +294,7 @@ impl Ledger {
             true => Ok(Some(Append { entry: seal.next(entries, body.clone()), release: None })),
             false => Err(Error::misuse("there is a ledger already: give another name")),
         })?;
-        Ok(Ledger { store, reader: Reader::new(seal) })
+        Ok(Ledger { store, reader: Reader::new(seal), heads: None })
     }
 
     /// Opens what is at a path or an address.
@@ -292,12 +308,33 @@ impl Ledger {
             true => Box::new(postgres::Postgres::open(place, patience)?),
             false => Box::new(sqlite::Sqlite::open(Path::new(place), patience)?),
         };
-        Ok(Ledger { store, reader: Reader::new(seal) })
+        Ok(Ledger { store, reader: Reader::new(seal), heads: None })
+    }
+
+    /// The same ledger, compared from now on with what was seen of it, which is remembered there.
+    pub fn remembering(mut self, heads: Option<Heads>) -> Ledger {
+        self.heads = heads;
+        self
     }
 
     /// Where it stands.
     pub fn status(&mut self) -> Result<Status> {
-        let entries = self.store.transact(&mut |_| Ok(None))?;
+        let mut status = self.look()?;
+        let Some(heads) = self.heads.clone() else { return Ok(status) };
+        let seen = heads.last(&status);
+        if heads.contradicts(&status, seen.clone()).is_some() {
+            // What was remembered after our look may be of another job that went on meanwhile: it must be there at the second.
+            status = self.look()?;
+            status.rolled_back = heads.contradicts(&status, seen);
+        }
+        if status.rolled_back.is_none() {
+            heads.remember(&status);
+        }
+        Ok(status)
+    }
+
+    fn look(&mut self) -> Result<Status> {
+        let entries = self.store.entries()?;
         self.reader.look(&entries)
     }
 
@@ -308,10 +345,13 @@ impl Ledger {
                 "a request has a name of 1 to 100 letters, digits, dots, dashes or underscores: give such a name",
             ));
         }
-        let reader = &mut self.reader;
-        let (mut before, mut position) = (None, None);
+        let (reader, heads) = (&mut self.reader, &self.heads);
+        let (mut before, mut position, mut after) = (None, None, None);
         self.store.transact(&mut |entries| {
             let mut status = reader.look(entries)?;
+            // Nobody else writes meanwhile, so that whatever was seen before is here.
+            status.rolled_back = heads.as_ref().and_then(|heads| heads.contradicts(&status, heads.last(&status)));
+            status.check_head()?;
             let scope = &status.terms.scope;
             if *scope != job.scope {
                 let say = |s: &Scope| format!("{:?}, unit {}, {}", s.dataset, s.unit, s.adjacency);
@@ -355,8 +395,10 @@ impl Ledger {
             let entry = reader.seal.next(entries, body);
             status.records.push((record, entry.hash.clone()));
             position = status.position(&job.digest);
+            after = Some(status);
             Ok(Some(Append { entry, release: None }))
         })?;
+        self.remember(after);
         if let Some(digest) = before {
             return Ok(Reserved::Before(self.kept(&job.digest, &digest)?));
         }
@@ -366,20 +408,33 @@ impl Ledger {
     /// Writes down what a reserved request releases, with its bytes; after that it may be published.
     pub fn commit(&mut self, request: &str, bytes: Vec<u8>) -> Result<()> {
         let reader = &mut self.reader;
-        let body = Record::Commit { request: request.into(), release: digest_of(&bytes) }.body()?;
+        let record = Record::Commit { request: request.into(), release: digest_of(&bytes) };
+        let body = record.body()?;
+        let mut after = None;
         self.store.transact(&mut |entries| {
-            let status = reader.look(entries)?;
+            let mut status = reader.look(entries)?;
             let reserved = status.reserved(request);
             match (reserved, status.released(request)) {
                 (true, None) => {
                     let release = Some((request.to_string(), bytes.clone()));
-                    Ok(Some(Append { entry: reader.seal.next(entries, body.clone()), release }))
+                    let entry = reader.seal.next(entries, body.clone());
+                    status.records.push((record.clone(), entry.hash.clone()));
+                    after = Some(status);
+                    Ok(Some(Append { entry, release }))
                 }
                 (true, Some(_)) => Err(Error::misuse("this request was released before: ask under another name")),
                 (false, _) => Err(Error::misuse("this request was not reserved: reserve first")),
             }
         })?;
+        self.remember(after);
         Ok(())
+    }
+
+    /// Remembers what was appended.
+    fn remember(&self, after: Option<Status>) {
+        if let (Some(heads), Some(status)) = (&self.heads, &after) {
+            heads.remember(status);
+        }
     }
 
     /// What was released for a request.

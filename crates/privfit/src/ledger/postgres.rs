@@ -1,11 +1,12 @@
 //! A ledger in a PostgreSQL database, for a team: `postgres://user@host/database#name`. Transactions are serialisable, one at a time by
 //! a lock of the session (which ends with it, whatever happens to the program), and synchronised before they count as done.
 
+use super::address::Address;
 use super::chain::{Entry, ROOT};
 use super::store::{Append, Decide, Store, check_append, check_head, damaged, push};
+use super::tls::Tls;
 use crate::error::{Error, Result};
-use postgres::config::Host;
-use postgres::{Client, Config, IsolationLevel, NoTls};
+use postgres::{Client, IsolationLevel, NoTls};
 use std::time::Duration;
 
 /// A ledger in a database.
@@ -38,25 +39,20 @@ fn failed(what: &str) -> impl Fn(postgres::Error) -> Error + '_ {
 
 impl Postgres {
     fn connect(address: &str, patience: Duration) -> Result<Postgres> {
-        let wrong = "give it as postgres://user@host/database#name";
-        let Some((address, name)) = address.split_once('#').filter(|(_, name)| super::record::is_name(name)) else {
-            return Err(Error::misuse(format!("the address of the ledger has no name of a ledger: {wrong}")));
-        };
-        let mut config: Config = address.parse().map_err(|_| Error::misuse(format!("the address can't be read: {wrong}")))?;
-        let here = |host: &Host| match host {
-            Host::Tcp(name) => ["localhost", "127.0.0.1", "::1"].contains(&name.as_str()),
-            Host::Unix(_) => true,
-        };
-        // Passwords and records are not sent in the clear.
-        let named = !config.get_hosts().is_empty() && config.get_hosts().iter().all(here);
-        if !named || !config.get_hostaddrs().iter().all(|a| a.is_loopback()) {
-            return Err(Error::misuse(
-                "the server is on another machine and this program has no encryption of its own: tunnel to it (ssh -L 5432:localhost:5432 \
-                 server) and give localhost",
-            ));
-        }
-        let mut client =
-            config.connect_timeout(patience).application_name("privfit").connect(NoTls).map_err(failed("reached"))?;
+        let Address { mut config, name, roots } = Address::parse(address)?;
+        config.connect_timeout(patience).application_name("privfit");
+        let mut client = match roots {
+            None => config.connect(NoTls).map_err(failed("reached")),
+            Some(roots) => config.connect(Tls::new(&roots, patience)?).map_err(|e| match e.code() {
+                Some(_) => failed("reached")(e),
+                // No text of the server: it may hold an address or a password.
+                None => Error::Refused(
+                    "the server can't be reached by TLS: check that it runs with ssl = on, that its certificate is for the name in the address, \
+                     and that its root is one of this system or of ?sslrootcert=FILE in the address"
+                        .into(),
+                ),
+            }),
+        }?;
         let millis = patience.as_millis();
         let set = format!(
             "SET lock_timeout = {millis}; SET statement_timeout = 0; SET synchronous_commit = on; SET search_path = public, pg_temp"
@@ -70,7 +66,7 @@ impl Postgres {
         }
         let digest = super::digest(&[b"privfit-ledger", name.as_bytes()]);
         let lock = u64::from_str_radix(&digest[..16], 16).unwrap_or_default() as i64;
-        Ok(Postgres { client, name: name.into(), lock })
+        Ok(Postgres { client, name, lock })
     }
 
     /// A new ledger; refused if there is one of this name.

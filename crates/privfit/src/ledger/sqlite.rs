@@ -7,9 +7,12 @@
 //! one damaged bit in a log, which ends it without anybody noticing, can only lose what was not yet taken as done. The count and the digest of
 //! the last record are kept on another page than the records.
 
+mod read;
+
 use super::chain::{Entry, ROOT};
-use super::store::{Append, Decide, LARGEST_BODY, LARGEST_RELEASE, Store, check_append, check_head, damaged, push};
+use super::store::{Append, Decide, LARGEST_BODY, Store, check_append, damaged};
 use crate::error::{Error, Result};
+use read::{check_tables, distrust, plain, plain_head, read_entries, read_release, writable};
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior};
@@ -48,7 +51,7 @@ fn failed(what: &str) -> impl Fn(rusqlite::Error) -> Error + '_ {
     move |e| match e.sqlite_error_code() {
         _ if busy(&e) => Error::Refused(BUSY.into()),
         Some(DiskFull | SystemIoFailure | ReadOnly | CannotOpen | PermissionDenied | OutOfMemory) => {
-            // No text of the library: it may hold a path.
+            // No text of the library: it may hold a path. A file with a flipped bit can look like any of these.
             Error::Damaged(format!(
                 "the ledger can't be {what}: check that its disk has room and can be written to, then try again"
             ))
@@ -61,14 +64,16 @@ impl Sqlite {
     /// A new file; refused if there is one.
     pub fn create(path: &Path) -> Result<Sqlite> {
         local(path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")))?;
-        // The file itself decides who was first.
+        use std::os::unix::fs::OpenOptionsExt;
+        // The file itself decides who was first. Its log gets the permissions of the file.
         std::fs::OpenOptions::new()
             .write(true)
             .create_new(true)
+            .mode(0o600)
             .open(path)
             .map_err(|e| Error::misuse(format!("cannot make the ledger {}: {e}; give another path", path.display())))?;
         let made = Sqlite { path: real(path)?, patience: PATIENCE };
-        let held = Held::hold(&made.path, PATIENCE)?;
+        let held = Held::hold(&made.path, PATIENCE, true)?;
         let mut connection = connect(&made.path, PATIENCE, None)?;
         let failed = failed("made");
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Exclusive).map_err(&failed)?;
@@ -93,21 +98,14 @@ impl Sqlite {
 
     /// Alone with the file, and with nobody's old log.
     fn begin(&self) -> Result<(Held<'_>, Connection)> {
-        let held = Held::hold(&self.path, self.patience)?;
+        let held = Held::hold(&self.path, self.patience, true)?;
         if beside(&self.path, "-journal").exists() {
             return Err(damaged("a journal that is not ours lies beside it"));
         }
         let left = std::fs::metadata(beside(&self.path, "-wal")).is_ok_and(|m| m.len() > 0);
         let before = if left { plain_head(&self.path) } else { None };
         let connection = connect(&self.path, self.patience, Some(APPLICATION))?;
-        let found: Vec<Option<String>> = connection
-            .prepare("SELECT sql FROM sqlite_schema ORDER BY rowid LIMIT 10")
-            .and_then(|mut s| s.query_map([], |r| r.get(0)).and_then(|rows| rows.collect()))
-            .map_err(failed("read"))?;
-        // No trigger, no view, no other column.
-        if found.iter().flatten().ne(TABLES) || found.len() != TABLES.len() {
-            return Err(damaged("its tables are not ours"));
-        }
+        check_tables(&connection)?;
         if let Some((count, hash)) = before.filter(|(count, _)| *count > 0) {
             let same =
                 connection.query_row("SELECT hash FROM record WHERE sequence = ?1", [count - 1], |r| r.get::<_, String>(0));
@@ -144,15 +142,19 @@ struct Held<'a> {
 }
 
 impl<'a> Held<'a> {
-    fn hold(path: &'a Path, patience: Duration) -> Result<Held<'a>> {
-        let file = std::fs::OpenOptions::new().read(true).write(true).open(path);
+    /// Alone, or beside others who read.
+    fn hold(path: &'a Path, patience: Duration, alone: bool) -> Result<Held<'a>> {
+        let file = std::fs::OpenOptions::new().read(true).write(alone).open(path);
         let file = file.map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound => missing(path),
-            _ => Error::Refused(format!("the ledger {} can't be opened for writing: check its permissions", path.display())),
+            _ => {
+                let what = if alone { "writing" } else { "reading" };
+                Error::Refused(format!("the ledger {} can't be opened for {what}: check its permissions", path.display()))
+            }
         })?;
         let wait = Duration::from_millis(2);
         for _ in 0..=patience.as_millis() / wait.as_millis() {
-            match file.try_lock() {
+            match if alone { file.try_lock() } else { file.try_lock_shared() } {
                 Ok(()) => {
                     let held = Held { file, path };
                     held.still()?;
@@ -200,21 +202,6 @@ fn settle(connection: Connection, patience: Duration) -> Result<()> {
     Err(Error::Refused(BUSY.into()))
 }
 
-/// Count and digest of the last record in the file alone, as if there were no log.
-fn plain_head(path: &Path) -> Option<(i64, String)> {
-    use std::os::unix::ffi::OsStrExt;
-    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"/._-".contains(b);
-    let text: String = path
-        .as_os_str()
-        .as_bytes()
-        .iter()
-        .map(|b| if plain(b) { (*b as char).to_string() } else { format!("%{b:02X}") })
-        .collect();
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-    let connection = Connection::open_with_flags(format!("file:{text}?immutable=1"), flags).ok()?;
-    connection.query_row("SELECT count, hash FROM head WHERE only = 0", [], |r| Ok((r.get(0)?, r.get(1)?))).ok()
-}
-
 /// Opens a file that says that it is this application's.
 fn connect(path: &Path, patience: Duration, application: Option<i32>) -> Result<Connection> {
     let opened = failed("opened");
@@ -223,14 +210,8 @@ fn connect(path: &Path, patience: Duration, application: Option<i32>) -> Result<
     // A connection that ends early must not copy a log that was found to be wrong.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(&opened)?;
     connection.busy_timeout(patience).map_err(&opened)?;
-    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, 2 * LARGEST_BODY as i32).map_err(&opened)?;
-    connection.pragma_update(None, "trusted_schema", false).map_err(&opened)?;
-    connection.pragma_update(None, "cell_size_check", true).map_err(&opened)?;
     // Before anything is written: a foreign file stays as it is.
-    let found: i32 = connection.pragma_query_value(None, "application_id", |r| r.get(0)).map_err(&opened)?;
-    if application.is_some_and(|id| id != found) {
-        return Err(damaged("its file does not begin as ours do"));
-    }
+    distrust(&connection, application)?;
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |r| r.get(0)).map_err(&opened)?;
     if mode != "wal" {
         return Err(Error::misuse("this disk has no write-ahead log: keep the ledger on a local disk"));
@@ -289,27 +270,32 @@ pub(crate) fn sync_directory(path: &Path) -> Result<()> {
     synced.map_err(|_| Error::Damaged(format!("the directory {} can't be synchronised: use another disk", parent.display())))
 }
 
+impl Sqlite {
+    /// Reads a file that can't be written to. Nobody who can may write meanwhile; a log of a job that died would have to be copied first.
+    fn look<T>(&self, read: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        let held = Held::hold(&self.path, self.patience, false)?;
+        if beside(&self.path, "-journal").exists() {
+            return Err(damaged("a journal that is not ours lies beside it"));
+        }
+        if std::fs::metadata(beside(&self.path, "-wal")).is_ok_and(|m| m.len() > 0) {
+            return Err(Error::Refused(
+                "the ledger can't be written to and a job left its log beside it: open it once with permission to write".into(),
+            ));
+        }
+        let connection = plain(&self.path).map_err(failed("opened"))?;
+        distrust(&connection, Some(APPLICATION))?;
+        check_tables(&connection)?;
+        let found = read(&connection)?;
+        held.release()?;
+        Ok(found)
+    }
+}
+
 impl Store for Sqlite {
     fn transact(&mut self, decide: Decide<'_>) -> Result<Vec<Entry>> {
         let (held, mut connection) = self.begin()?;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed("locked"))?;
-        let read = failed("read");
-        let (mut entries, mut size) = (Vec::new(), 0);
-        {
-            let mut statement =
-                transaction.prepare("SELECT sequence, body, hash FROM record ORDER BY sequence").map_err(&read)?;
-            let mut rows = statement.query([]).map_err(&read)?;
-            while let Some(row) = rows.next().map_err(&read)? {
-                let sequence: i64 = row.get(0).map_err(&read)?;
-                let (body, hash) = (row.get(1).map_err(&read)?, row.get(2).map_err(&read)?);
-                push(&mut entries, &mut size, Entry { sequence: sequence as u64, body, hash })?;
-            }
-            let mut statement = transaction.prepare("SELECT only, count, hash FROM head").map_err(&read)?;
-            let rows = statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?))).map_err(&read)?;
-            let head: Vec<(i64, i64, String)> = rows.take(2).collect::<rusqlite::Result<_>>().map_err(&read)?;
-            let [(0, count, hash)] = head.as_slice() else { return Err(damaged("its head is missing")) };
-            check_head(&entries, *count as u64, hash)?;
-        }
+        let mut entries = read_entries(&transaction)?;
         let append = match decide(&entries) {
             Ok(append) => append,
             Err(refused) => {
@@ -342,12 +328,19 @@ impl Store for Sqlite {
         Ok(entries)
     }
 
+    fn entries(&mut self) -> Result<Vec<Entry>> {
+        match writable(&self.path) {
+            true => self.transact(&mut |_| Ok(None)),
+            false => self.look(read_entries),
+        }
+    }
+
     fn release(&mut self, request: &str) -> Result<Option<Vec<u8>>> {
+        if !writable(&self.path) {
+            return self.look(|connection| read_release(connection, request));
+        }
         let (held, connection) = self.begin()?;
-        let read = failed("read");
-        connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LARGEST_RELEASE as i32 + 1024).map_err(&read)?;
-        let bytes = connection.query_row("SELECT bytes FROM release WHERE request = ?1", [request], |r| r.get(0));
-        let bytes = bytes.optional().map_err(&read)?;
+        let bytes = read_release(&connection, request)?;
         settle(connection, self.patience)?;
         held.release()?;
         Ok(bytes)

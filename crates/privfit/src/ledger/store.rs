@@ -20,6 +20,11 @@ pub trait Store {
     /// process and machine; if it fails, the record may or may not be there, which the caller takes as spent.
     fn transact(&mut self, decide: Decide<'_>) -> Result<Vec<Entry>>;
 
+    /// All entries in order, where nothing is to be appended: also from a place that can't be written to.
+    fn entries(&mut self) -> Result<Vec<Entry>> {
+        self.transact(&mut |_| Ok(None))
+    }
+
     /// The bytes that were kept for a request.
     fn release(&mut self, request: &str) -> Result<Option<Vec<u8>>>;
 }

@@ -251,3 +251,51 @@ fn a_job_that_took_everything_is_recomputed_too() {
     let (_, checks) = verify::verify(&mut ledger).unwrap();
     assert!(checks.iter().any(|c| c.name == "charges" && !c.held()), "{checks:?}");
 }
+
+/// An old copy put back has a chain, a head and sums that all hold: only whoever saw the newer one knows better.
+#[test]
+fn an_old_copy_is_remembered() {
+    let (place, _) = make("heads", "2", 1e-6);
+    let path = Path::new(&place);
+    let heads = heads::Heads::at(&path.with_extension("seen"));
+    let open = || Ledger::open(&place, Seal::default()).unwrap().remembering(Some(heads.clone()));
+    open().reserve(&request("one", Event::gaussian(30.0))).unwrap();
+    let old = std::fs::read(path).unwrap();
+    assert!(open().status().unwrap().rolled_back.is_none());
+    open().reserve(&request("two", Event::gaussian(30.0))).unwrap();
+    let new = std::fs::read(path).unwrap();
+    // Cut back, and cut back and gone on elsewhere.
+    for more in [false, true] {
+        std::fs::write(path, &old).unwrap();
+        if more {
+            let mut elsewhere = Ledger::open(&place, Seal::default()).unwrap();
+            elsewhere.reserve(&request("other", Event::gaussian(30.0))).unwrap();
+            elsewhere.reserve(&request("another", Event::gaussian(30.0))).unwrap();
+        }
+        let mut ledger = open();
+        let status = ledger.status().unwrap();
+        assert!(status.rolled_back.is_some() && status.check_head().unwrap_err().code() == 1);
+        let error = ledger.reserve(&request("three", Event::gaussian(30.0))).unwrap_err();
+        assert!(error.code() == 1 && error.to_string().contains("rolled back"), "{error}");
+        let (_, checks) = verify::verify(&mut ledger).unwrap();
+        assert_eq!(checks.iter().filter(|c| !c.held).map(|c| c.name.as_str()).collect::<Vec<_>>(), ["head"]);
+        // Whoever remembers nothing sees nothing.
+        assert!(Ledger::open(&place, Seal::default()).unwrap().status().unwrap().rolled_back.is_none());
+    }
+    std::fs::write(path, &new).unwrap();
+    open().reserve(&request("three", Event::gaussian(30.0))).unwrap();
+    // Nothing but a count and a digest is remembered, for nobody else to read.
+    let kept: Vec<_> = std::fs::read_dir(path.with_extension("seen")).unwrap().map(|f| f.unwrap().path()).collect();
+    let [file] = &kept[..] else { panic!("{kept:?}") };
+    let text = std::fs::read_to_string(file).unwrap();
+    let status = open().status().unwrap();
+    assert_eq!(text, format!("{} {}\n", status.records.len(), status.records.last().unwrap().1));
+    use std::os::unix::fs::PermissionsExt;
+    assert_eq!(std::fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+    // What can't be read or written changes nothing.
+    std::fs::write(file, "0 x").unwrap();
+    assert!(open().status().unwrap().rolled_back.is_none());
+    let nowhere = heads::Heads::at(Path::new("/dev/null/nowhere"));
+    assert!(Ledger::open(&place, Seal::default()).unwrap().remembering(Some(nowhere)).status().is_ok());
+    std::fs::remove_dir_all(path.with_extension("seen")).unwrap();
+}

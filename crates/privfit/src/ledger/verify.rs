@@ -20,6 +20,9 @@ pub fn verify(ledger: &mut Ledger) -> Result<(Status, Vec<Check>)> {
             format!("what was reserved is within epsilon {} at delta {:e}", status.terms.epsilon, status.terms.delta),
         ),
     ];
+    if let Some(back) = &status.rolled_back {
+        checks.push(Check::new("head", false, back.text(records)));
+    }
     let (terms, mut cheap) = (&status.terms, Vec::new());
     for (i, (record, _)) in status.records.iter().enumerate() {
         if let Record::Reserve { event, charge, .. } = record {

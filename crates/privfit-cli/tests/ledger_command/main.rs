@@ -1,4 +1,9 @@
-//! The verb `ledger` and jobs that spend, as a user meets them.
+//! The verb `ledger` and jobs that spend, as a user meets them; and what becomes of output, memory and files that fail them.
+
+mod delivery;
+mod inputs;
+mod memory;
+mod output;
 
 use serde_json::Value;
 use std::path::PathBuf;
@@ -23,8 +28,15 @@ fn place(name: &str) -> PathBuf {
     here
 }
 
+fn command(here: &PathBuf, line: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_privfit"));
+    // What is remembered of ledgers stays with the test.
+    command.current_dir(here).args(line.split_whitespace()).env("XDG_STATE_HOME", here.join("state"));
+    command
+}
+
 fn run(here: &PathBuf, line: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_privfit")).current_dir(here).args(line.split_whitespace()).output().unwrap()
+    command(here, line).output().unwrap()
 }
 
 fn ok(here: &PathBuf, line: &str) -> String {
@@ -69,7 +81,7 @@ fn from_a_budget_to_nothing_left() {
     let checks = ok(&here, "ledger verify l --model m.json m2.json");
     assert!(checks.starts_with("verdict        holds") && checks.lines().skip(1).all(|l| l.starts_with("holds")), "{checks}");
     // Until there is nothing left for a job of this size.
-    let last = (0..20).find(|_| !run(&here, "fit job.toml --out m3.json").status.success());
+    let last = (0..20).find(|_| !run(&here, "fit job.toml --out m3.json --force").status.success());
     assert!(last.is_some());
     refused(&here, "fit job.toml --out m4.json", 1, "the budget of 1.2 does not allow it");
     assert!(!here.join("m4.json").exists());

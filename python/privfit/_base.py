@@ -257,14 +257,17 @@ class Estimator:
         request: str | None = None,
         simulate: int | None = None,
     ) -> float:
-        """What ``score`` says, with noise: the rows may be private. Costs epsilon; ``privfit.evaluate`` gives all metrics for the same."""
+        """What ``score`` says, with noise: the rows may be private. Costs epsilon; ``privfit.evaluate`` gives all metrics for the same.
+
+        Not a number where the noise would hide it.
+        """
         from ._evaluate import evaluate
 
         found = evaluate(
             self, X, y, epsilon=epsilon, delta=delta, adjacency=adjacency, rows=rows, ledger=ledger, request=request, simulate=simulate
         )
-        # Noise may leave no spread of the target to compare with.
-        return found.get(self._scored_by, 0.0)
+        score = found.get(self._scored_by)
+        return float("nan") if score is None else score
 
     # What a fit leaves behind.
 

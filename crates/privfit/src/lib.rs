@@ -30,6 +30,7 @@ pub mod linear;
 pub mod loss;
 pub mod measure;
 pub mod method;
+mod metric;
 pub mod model;
 pub mod nearest;
 pub mod onnx;

@@ -5,14 +5,14 @@ use clap::{Args, Subcommand};
 use privfit::Schema;
 use privfit::data::load::Source;
 use privfit::data::{Cell, Reader, Record, csv::Csv, gz::maybe_gz, parquet::ParquetFile};
-use privfit::schema::TargetValues;
+use privfit::schema::{TargetValues, key, quote};
 use std::path::PathBuf;
 
 #[derive(Args)]
 #[command(after_help = "Examples:
-  privfit schema init visits.csv > visits.toml     names and types only; bounds are left as \"?\"
+  privfit schema init visits.csv > visits.toml     # names and types only; bounds are left as \"?\"
   privfit schema check visits.toml
-  privfit schema validate --schema visits.toml --data visits.csv     for the data owner only
+  privfit schema validate --schema visits.toml --data visits.csv     # for the data owner only
 
 A schema:
   [dataset]
@@ -122,11 +122,6 @@ fn init(path: &PathBuf) -> Result<(), Failure> {
     })?;
     let numeric: Vec<bool> = votes.iter().map(|v| v.0 > v.1).collect();
     let stem = name.split('.').next().unwrap_or("data").to_string();
-    let quote = |text: &str| toml::Value::String(text.into()).to_string();
-    let key = |text: &str| {
-        let bare = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-        if bare { text.to_string() } else { quote(text) }
-    };
     let mut out = String::from(
         "# Public facts: replace every \"?\" from documentation or domain knowledge, never from the private rows.\n",
     );

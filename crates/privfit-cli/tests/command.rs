@@ -360,6 +360,68 @@ fn labels_that_match_nothing_are_said_where_rows_are_public() {
     std::fs::remove_dir_all(dir).unwrap();
 }
 
+/// What is printed can be pasted: the lines that a draft lacks, the next command, the flag that is missing. Names and paths are awkward.
+#[test]
+fn hints_work_as_they_are_printed() {
+    let dir = scratch("hints of it's own");
+    let names = ["net income", "a.b", "it's", "say \"\"no\"\"", "größe", "x"];
+    let header: Vec<String> = names.iter().map(|n| format!("\"{n}\"")).collect();
+    let mut table = format!("{},ward,y\n", header.join(","));
+    (0..300).for_each(|i| table.push_str(&format!("{i},1,2,3,4,5,{},{}\n", ["a", "b"][i % 2], ["no", "yes"][i / 150])));
+    std::fs::write(dir.join("d.csv"), table).unwrap();
+    let at = |line: &str| {
+        let path =
+            format!("{}:{}", std::path::Path::new(env!("CARGO_BIN_EXE_privfit")).parent().unwrap().display(), env!("PATH"));
+        std::process::Command::new("bash").args(["-c", line]).current_dir(&dir).env("PATH", path).output().unwrap()
+    };
+    let draft = text(&at("privfit schema init d.csv").stdout);
+    // The target is no feature; the rest is as the error says.
+    let mut draft = draft.replace("[features.y]\ntype = \"category\"\nvalues = [\"?\"]\n", "");
+    std::fs::write(dir.join("s.toml"), &draft).unwrap();
+    let refused = at("privfit schema check s.toml");
+    let mut place = 0;
+    for line in text(&refused.stderr).lines().filter_map(|l| l.strip_prefix("  ")) {
+        if line.starts_with('[') {
+            place = draft.find(&format!("{line}\n")).unwrap_or_else(|| panic!("{line} in {draft}"));
+        } else {
+            let key = line.split(" = ").next().unwrap();
+            let start = place + draft[place..].find(&format!("\n{key} = ")).unwrap() + 1;
+            let end = start + draft[start..].find('\n').unwrap();
+            draft.replace_range(start..end, line);
+        }
+    }
+    std::fs::write(dir.join("s.toml"), draft.replace("\"NAME\"", "\"y\"")).unwrap();
+    let checked = at("privfit schema check s.toml");
+    assert!(checked.status.success(), "{}{draft}", text(&checked.stderr));
+    // The flag that is missing, then the next command, at a path that needs quotes.
+    let fit = "privfit fit --data d.csv --schema s.toml --epsilon 1 --out 'my \"model\".json'";
+    let refused = text(&at(fit).stderr);
+    let flag: Vec<&str> = refused[refused.find("--delta").unwrap()..].split(' ').take(2).collect();
+    let done = at(&format!("{fit} {}", flag.join(" ")));
+    assert!(done.status.success(), "{refused}{}", text(&done.stderr));
+    let next = |done: &std::process::Output| {
+        let said = text(&done.stdout);
+        said.lines().find_map(|l| l.strip_prefix("next ")).unwrap_or_else(|| panic!("{said}")).trim().to_string()
+    };
+    let line = next(&done).replace("PUBLIC_ROWS", "d.csv");
+    let done = at(&line);
+    assert!(done.status.success(), "{line}: {}", text(&done.stderr));
+    let refused = text(&at(&format!("{line} --epsilon 1")).stderr);
+    let flag: Vec<&str> = refused[refused.find("--delta").unwrap()..].split(' ').take(2).collect();
+    assert!(at(&format!("{line} --epsilon 1 {}", flag.join(" "))).status.success(), "{refused}");
+    // A point, and private bounds.
+    std::fs::write(dir.join("p.toml"), "[dataset]\nname = \"p\"\n[features.x]\ntype = \"number\"\nmin = 0\nmax = 9\n").unwrap();
+    let done = at("privfit fit --data d.csv --schema p.toml --epsilon 1 --delta 1e-6 --loss mean --out 'the point'");
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    assert!(at(&next(&done)).status.success(), "{}", next(&done));
+    let open = draft.replace("\"NAME\"", "\"y\"").replace("min = 0  ", "min = \"?\"  ");
+    std::fs::write(dir.join("o.toml"), open).unwrap();
+    let done = at("privfit schema bounds o.toml --data d.csv --epsilon 300 --delta 1e-6 --out 'found.toml'");
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    assert!(at(&next(&done)).status.success(), "{}", next(&done));
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
 #[test]
 fn methods_are_listed() {
     let json: serde_json::Value = serde_json::from_slice(&privfit(&["methods", "--format", "json"], b"").stdout).unwrap();

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::ledger::record::Scope;
 use crate::ledger::{Request, digest};
 use crate::loss::mean::COUNTS;
-use crate::schema::{Schema, UnitOfPrivacy};
+use crate::schema::{Schema, UnitOfPrivacy, quote};
 use privfit_kernel::account::{Adjacency, Event, Target, calibrate};
 use privfit_kernel::engine::Threads;
 use privfit_kernel::privacy::{
@@ -267,7 +267,6 @@ impl Purchase {
             let (low, high) = place(name).and_then(|j| found[j])?;
             Some(if min { low } else { high })
         });
-        let quote = |text: &str| toml::Value::String(text.into()).to_string();
         let columns: Vec<String> = self.draft.open.iter().map(|o| quote(&o.name)).collect();
         let event = serde_json::to_string(event).unwrap_or_default();
         format!(

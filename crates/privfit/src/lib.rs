@@ -37,6 +37,7 @@ pub mod onnx;
 pub mod report;
 pub mod request;
 pub mod schema;
+mod schema_open;
 pub mod solve;
 pub mod spend;
 mod strict_json;

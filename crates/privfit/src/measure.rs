@@ -209,7 +209,10 @@ pub struct Measured {
 /// Plans: a pure function of public facts and of the released model. The job says whose records these are and what may be spent.
 pub fn prepare(artifact: &Artifact, job: &Job, rows: u64) -> Result<Measurement> {
     let Some(delta) = job.delta else {
-        return Err(Error::misuse("delta is missing: add --delta (1/rows^2 is a common choice, 0 for pure privacy)"));
+        return Err(Error::misuse(format!(
+            "delta is missing: add --delta {:.1e} (1/rows^2), or --delta 0 for pure privacy",
+            1.0 / (rows.max(2) as f64).powi(2)
+        )));
     };
     if !(0.0..1.0).contains(&delta) || !(job.epsilon > 0.0 && job.epsilon.is_finite()) {
         return Err(Error::misuse("give a positive --epsilon, and a --delta from 0 to below 1"));

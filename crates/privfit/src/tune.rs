@@ -241,7 +241,10 @@ pub fn prepare(job: &Job, tuning: &Tuning, rows: u64, counted: bool) -> Result<T
     let whole = fit::prepare(job, rows, counted)?;
     let target = whole.problem.target;
     if target.delta == 0.0 {
-        return Err(Error::misuse("tuning needs a delta above 0: give --delta (1/rows^2 is a common choice)"));
+        return Err(Error::misuse(format!(
+            "tuning needs a delta above 0: give --delta {:.1e} (1/rows^2)",
+            1.0 / (rows.max(2) as f64).powi(2)
+        )));
     }
     let trial_rows = ((rows as f64 * part).round() as u64).max(1);
     if trial_rows >= rows {

@@ -62,7 +62,7 @@ def evaluate(
         given_too = {"delta": delta, "adjacency": adjacency, "rows": rows, "ledger": ledger, "request": request, "simulate": simulate}
         for name, value in given_too.items():
             if value is not None:
-                raise PrivfitError(f"{name} is for private metrics: add epsilon=..., or leave it out")
+                raise PrivfitError(f"{name} is for private metrics: leave it out, or add\n  epsilon=1.0")
         return json.loads(_privfit.evaluate(own, given, labels))
     asked = {
         "epsilon": float(epsilon),

@@ -208,6 +208,11 @@ pub struct Measured {
 
 /// Plans: a pure function of public facts and of the released model. The job says whose records these are and what may be spent.
 pub fn prepare(artifact: &Artifact, job: &Job, rows: u64) -> Result<Measurement> {
+    prepare_model(&artifact.model, job, rows)
+}
+
+/// The same for a model without its file.
+pub(crate) fn prepare_model(model: &Model, job: &Job, rows: u64) -> Result<Measurement> {
     let Some(delta) = job.delta else {
         return Err(Error::misuse(format!(
             "delta is missing: add --delta {:.1e} (1/rows^2), or --delta 0 for pure privacy",
@@ -224,13 +229,13 @@ pub fn prepare(artifact: &Artifact, job: &Job, rows: u64) -> Result<Measurement>
         )));
     }
     let target = Target { epsilon: job.epsilon, delta };
-    let kind = if artifact.model.classes == 0 { Kind::Number } else { Kind::Classes };
-    contribution(kind, &artifact.model)?;
+    let kind = if model.classes == 0 { Kind::Number } else { Kind::Classes };
+    contribution(kind, model)?;
     let noise = SumNoise::meeting(kind, target, job.adjacency, rows)?;
     let rows_known = job.adjacency != Adjacency::AddRemove && job.schema.unit == crate::schema::UnitOfPrivacy::Row;
     let event = noise.event(kind);
     Ok(Measurement {
-        model: artifact.model.clone(),
+        model: model.clone(),
         schema: job.schema.clone(),
         kind,
         noise,
@@ -273,7 +278,7 @@ impl Measurement {
         let data = load(source, &self.schema, entropy, self.rows_known.then_some(self.rows))?;
         let engine = Threads::new(threads);
         let mut run = Run::begin(&data, &engine, entropy, &self.event)?;
-        let sums = self.noise.release(&mut run, &contribution(self.kind, &self.model)?)?;
+        let sums = self.release(&mut run)?;
         let released = run.close(sums)?;
         let (private, delta) = (!entropy.is_simulated(), self.target.delta);
         let view = |a| epsilon(&self.event, a, delta).filter(|_| private);
@@ -285,6 +290,11 @@ impl Measurement {
             event: released.event().clone(),
             metrics: self.metrics(released.value()),
         })
+    }
+
+    /// All sums with noise: everything that leaves.
+    pub(crate) fn release(&self, run: &mut Run<'_>) -> Result<Vec<f64>> {
+        self.noise.release(run, &contribution(self.kind, &self.model)?)
     }
 
     /// Metrics from the noisy sums, and from nothing else.

@@ -24,7 +24,7 @@ use crate::method::show;
 use crate::model::Model;
 use privfit_kernel::account::{self, Adjacency, Event, Stopping, Target, calibrate, expected_runs};
 use privfit_kernel::engine::Threads;
-use privfit_kernel::privacy::{BestOf, Dataset, Entropy, HeldOut, Rate};
+use privfit_kernel::privacy::{BestOf, Dataset, Entropy, HeldOut, Rate, Released, Winner};
 use std::collections::BTreeMap;
 
 /// One way to train.
@@ -179,6 +179,9 @@ pub struct Tuned {
     rows: u64,
     rows_known: bool,
 }
+
+/// The winner: its number, its weights and its score.
+pub(crate) type Selected = Winner<(usize, Vec<f64>)>;
 
 /// How far the winner's score may be above what its model reaches on new records: a public fact.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -366,31 +369,13 @@ impl Tuned {
 
     /// Trains, and lets the best leave. Ticks once for each run.
     pub fn train(&self, data: Dataset, entropy: &Entropy, threads: usize, tick: &dyn Fn()) -> Result<Artifact> {
-        let engine = Threads::new(threads);
-        let split = data.split(entropy, self.held_out)?;
-        let whole = |weights: &[f64], candidate: &Prepared| -> Result<Model> { candidate.model(weights.to_vec(), None) };
-        let released = self.best.run(
-            &split,
-            &engine,
-            entropy,
-            |candidate, run| {
-                let prepared = &self.candidates[candidate];
-                let weights = inside(prepared.plan.run(run, &|| {}))?;
-                Ok((candidate, weights))
-            },
-            |(candidate, weights), run| {
-                let measures = inside(whole(weights, &self.candidates[*candidate]).and_then(|m| contribution(Kind::Score, &m)))?;
-                let sum = inside(self.noise.release(run, &measures))?[0];
-                tick();
-                Ok(sum / self.trial_rows as f64)
-            },
-        )?;
+        let released = self.select(data, entropy, threads, tick)?;
         let (event, numerics) = (released.event().clone(), released.numerics());
         let simulated = entropy.is_simulated();
         // No run at all has a chance with the Poisson law; then weights of 0 are what leaves.
         let (number, weights, score) = match released.into_value() {
             Some(winner) => (winner.candidate, winner.value.1, Some(winner.score)),
-            None => (0, vec![0.0; self.candidates[0].problem.features * self.candidates[0].problem.scores()], None),
+            None => (0, vec![0.0; self.weights()], None),
         };
         let prepared = &self.candidates[number];
         prepared.artifact(Outcome { weights, map: None, event, numerics, simulated }, |schema, training, guarantee| {
@@ -419,6 +404,40 @@ impl Tuned {
             training.public.push(format!("settings: {} candidates, and how often they are tried", self.texts.len()));
             guarantee.asked_epsilon = self.job.epsilon;
         })
+    }
+
+    /// Weights of a model.
+    pub(crate) fn weights(&self) -> usize {
+        self.candidates[0].problem.features * self.candidates[0].problem.scores()
+    }
+
+    /// Everything that leaves: the winner with its weights and its noisy score.
+    pub(crate) fn select(
+        &self,
+        data: Dataset,
+        entropy: &Entropy,
+        threads: usize,
+        tick: &dyn Fn(),
+    ) -> Result<Released<Option<Selected>>> {
+        let engine = Threads::new(threads);
+        let split = data.split(entropy, self.held_out)?;
+        let whole = |weights: &[f64], candidate: &Prepared| -> Result<Model> { candidate.model(weights.to_vec(), None) };
+        Ok(self.best.run(
+            &split,
+            &engine,
+            entropy,
+            |candidate, run| {
+                let prepared = &self.candidates[candidate];
+                let weights = inside(prepared.plan.run(run, &|| {}))?;
+                Ok((candidate, weights))
+            },
+            |(candidate, weights), run| {
+                let measures = inside(whole(weights, &self.candidates[*candidate]).and_then(|m| contribution(Kind::Score, &m)))?;
+                let sum = inside(self.noise.release(run, &measures))?[0];
+                tick();
+                Ok(sum / self.trial_rows as f64)
+            },
+        )?)
     }
 }
 

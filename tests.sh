@@ -1,7 +1,62 @@
 #!/usr/bin/env bash
-# All tests, in the one optimised profile that the binary uses too: Rust, documents, then the Python package.
+# Everything that must hold before a change lands, from a fresh machine on: what is missing is installed (as root; otherwise the one line to
+# run is printed), the formatting is checked, all tests run in the one optimised profile that the binary uses too, then the main job.
+# Needs Rust 1.95 and a C compiler. A part by itself: bash tests.sh setup | format | rust | documents | python | job
 set -euo pipefail
 cd "$(dirname "$0")"
-cargo test --release --workspace
-RUSTDOCFLAGS="-D warnings" cargo doc --release --no-deps --workspace --quiet
-bash python/test.sh
+
+# Debian's names. Tests of the ledger start a PostgreSQL of their own, those of pages open Chromium, manual pages are rendered, examples
+# and the package run Python.
+missing() {
+  command -v cc >/dev/null || echo gcc libc6-dev
+  ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || echo postgresql
+  command -v chromium >/dev/null || echo chromium
+  command -v groff >/dev/null || echo groff
+  command -v gunzip >/dev/null || echo gzip
+  command -v awk >/dev/null || echo mawk
+  python3 -c "import venv, ensurepip" 2>/dev/null || echo python3 python3-venv
+  ls /etc/ssl/certs/*.pem >/dev/null 2>&1 || echo ca-certificates
+}
+
+setup() {
+  if ! command -v cargo >/dev/null; then
+    echo "no Rust toolchain: install Rust 1.95 (https://rustup.rs), then run this again" >&2
+    exit 1
+  fi
+  if ! cargo fmt --version >/dev/null 2>&1; then
+    echo "no formatter: run  rustup component add rustfmt  and then this again" >&2
+    exit 1
+  fi
+  local packages install
+  packages=$(missing | tr '\n' ' ')
+  if [ -z "$packages" ]; then return; fi
+  install="apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends ${packages% }"
+  if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+    echo "these packages are missing: run the line below as root, then this again" >&2
+    echo "  $install" >&2
+    exit 1
+  fi
+  echo "installing ${packages% }"
+  bash -c "$install"
+  if [ -n "$(missing)" ]; then
+    echo "still missing after the installation: $(missing | tr '\n' ' ')" >&2
+    exit 1
+  fi
+}
+
+format() { cargo fmt --all --check; }
+rust() { cargo test --release --workspace; }
+documents() { RUSTDOCFLAGS="-D warnings" cargo doc --release --no-deps --workspace --quiet; }
+python() { bash python/test.sh; }
+job() {
+  cargo run --release --quiet --bin privfit -- fit examples/adult/job.toml
+  cargo run --release --quiet --bin privfit -- account --request examples/account/questions.json >/dev/null
+}
+
+parts=(setup format rust documents python job)
+for part in "${@:-${parts[@]}}"; do
+  case " ${parts[*]} " in
+    *" $part "*) "$part" ;;
+    *) echo "unknown part $part: give one of ${parts[*]}, or nothing for all" >&2; exit 2 ;;
+  esac
+done

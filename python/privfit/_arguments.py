@@ -30,17 +30,33 @@ def count(bounds: Any) -> int | None:
     return None
 
 
-def missing_bounds(names: list[str] | None) -> str:
-    """The error that says what to add."""
-    if names:
-        some = ", ".join(f'"{n}": (low, high)' for n in names[:20]) + (", ..." if len(names) > 20 else "")
-        line = f"bounds={{{some}}}"
-    else:
-        line = "bounds=(low, high)"
+def missing_bounds(columns: list[tuple[str, bool]] | None) -> str:
+    """The error that says what to add: a line that can be pasted."""
     return (
-        f"bounds are missing: add {line} with the least and the largest value that can occur, from documentation or domain knowledge and "
-        "never from the data (one number for all features or one for each; or row_norm=R for rows of length at most R)"
+        "bounds are missing: add a line like the one below, with the least and the largest value that can occur (all categories of a text), "
+        "from documentation or domain knowledge and never from the data. One pair stands for all features; row_norm=1.0 is for rows of "
+        f"length at most 1\n  {bounds_line(columns, None)}"
     )
+
+
+def bounds_line(columns: list[tuple[str, bool]] | None, known: Any) -> str:
+    """Bounds for all columns at once, as code: what is known, categories for texts, and two numbers for all others."""
+    if columns is None or not any(text for _, text in columns) and known is None and len(columns) > 20:
+        return "bounds=(0, 100)"
+    parts = []
+    for i, (name, text) in enumerate(columns):
+        if isinstance(known, dict):
+            if name not in known:
+                continue
+            value = known[name]
+        else:
+            value = (0, 100) if known is None else tuple(side[i] if hasattr(side, "__len__") else side for side in known)
+        if text and is_pair(value):
+            value = ["a", "b"]
+        listed = [v if isinstance(v, (str, int)) else float(v) for v in value]
+        body = ", ".join(repr(v) for v in listed)
+        parts.append(f"{name!r}: ({body})" if is_pair(value) else f"{name!r}: [{body}]")
+    return f"bounds={{{', '.join(parts)}}}"
 
 
 def short(value: Any) -> str:

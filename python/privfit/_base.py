@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from . import _privfit
-from ._arguments import check_names, count, differs, is_pair, ledger_of, missing_bounds, short, whole
+from ._arguments import bounds_line, check_names, count, differs, is_pair, ledger_of, missing_bounds, short, whole
 from ._data import labels_of, names_of, rows
 from ._errors import PrivfitError, not_fitted
 from ._result import Certificate, Plan
@@ -104,7 +104,7 @@ class Estimator:
             raise PrivfitError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None: give labels with fit(X, y)"
             )
-        schema = self._facts(data.shape[1], names, hasattr(X, "tocsr"), y)
+        schema = self._facts(data.shape[1], names, hasattr(X, "tocsr"), y, data.columns)
         self._check_texts(X, data)
         return data, labels_of(y, schema.classes, data), schema, names
 
@@ -118,7 +118,7 @@ class Estimator:
         """Public facts and arguments of a job without data."""
         width = features or count(self.bounds)
         if width is None and self.schema is None:
-            raise PrivfitError("the number of features is not known without data: add features=N")
+            raise PrivfitError("the number of features is not known without data: add it, like\n  features=20")
         names = list(self.bounds) if isinstance(self.bounds, dict) else None
         asked = self._asked()
         asked["rows"] = asked["rows"] if rows is None else whole("rows", rows)
@@ -142,7 +142,9 @@ class Estimator:
             "simulate": None if self.simulate is None else int(self.simulate),
         }
 
-    def _facts(self, width: int, names: list[str] | None, sparse: bool, y: Any) -> Schema:
+    def _facts(
+        self, width: int, names: list[str] | None, sparse: bool, y: Any, columns: list[tuple[str, bool]] | None = None
+    ) -> Schema:
         """The public facts: the schema that was given, or one made of the bounds that were given."""
         if self.schema is not None:
             schema = Schema.of(self.schema)
@@ -155,7 +157,7 @@ class Estimator:
         if names is not None and len(set(names)) < len(names):
             raise PrivfitError("two columns have the same name: rename one of them")
         if self.bounds is None and self.row_norm is None:
-            raise PrivfitError(missing_bounds(names))
+            raise PrivfitError(missing_bounds(columns if names is not None or any(text for _, text in columns or ()) else None))
         if self.bounds is not None and self.row_norm is not None:
             raise PrivfitError("bounds and row_norm are two ways to say the same: leave out one of them")
         return Schema.from_bounds(
@@ -180,13 +182,20 @@ class Estimator:
             return
         categories = self.bounds if isinstance(self.bounds, dict) else {}
         types = getattr(X, "dtypes", None) if hasattr(X, "iloc") else None
+        wrong = []
         for i, (name, text) in enumerate(data.columns or ()):
             listed = name in categories and not is_pair(categories[name])
             unused = isinstance(self.bounds, dict) and name not in categories
             if text and not listed and not unused and (types is None or types.iloc[i] != object):
-                raise PrivfitError(
-                    f'column {name!r} holds text: list its categories, bounds={{"{name}": ["a", "b"], ...}}, or leave it out'
-                )
+                wrong.append(name)
+        if wrong and self.bounds is not None:
+            marked = [(name, name in wrong) for name, _ in data.columns or ()]
+            raise PrivfitError(
+                f"column {', '.join(map(repr, wrong))} holds text: list the categories in place of bounds, or leave the column out\n"
+                f"  {bounds_line(marked, self.bounds)}"
+            )
+        if wrong:
+            raise PrivfitError(f"column {', '.join(map(repr, wrong))} holds text: give bounds in place of row_norm, or leave it out")
 
     def _dataset(self) -> str:
         if self.dataset is not None:
@@ -257,14 +266,17 @@ class Estimator:
         request: str | None = None,
         simulate: int | None = None,
     ) -> float:
-        """What ``score`` says, with noise: the rows may be private. Costs epsilon; ``privfit.evaluate`` gives all metrics for the same."""
+        """What ``score`` says, with noise: the rows may be private. Costs epsilon; ``privfit.evaluate`` gives all metrics for the same.
+
+        Not a number where the noise would hide it.
+        """
         from ._evaluate import evaluate
 
         found = evaluate(
             self, X, y, epsilon=epsilon, delta=delta, adjacency=adjacency, rows=rows, ledger=ledger, request=request, simulate=simulate
         )
-        # Noise may leave no spread of the target to compare with.
-        return found.get(self._scored_by, 0.0)
+        score = found.get(self._scored_by)
+        return float("nan") if score is None else score
 
     # What a fit leaves behind.
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,19 +15,24 @@ from ._errors import PrivfitError
 
 def rows(X: Any) -> _privfit.Data:
     """Rows, read where they lie: NumPy, SciPy sparse, pandas, or anything with an Arrow stream."""
+    _refuse_masked(X, "X", "X.astype(float).filled(np.nan)")
     if hasattr(X, "tocsr"):
         compressed = X.tocsr()
         _check_width(compressed.shape)
+        _refuse_masked(compressed.data, "X", "a matrix of X.data.filled(np.nan)")
         values = _numbers(compressed.data)
         return _privfit.Data.sparse(values, compressed.indices, compressed.indptr, compressed.shape[1])
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         _check_width(X.shape)
-        return _privfit.Data.table(_names(X.columns), [_series(X.iloc[:, i]) for i in range(X.shape[1])])
+        with _quiet():
+            return _privfit.Data.table(_names(X.columns), [_series(X.iloc[:, i]) for i in range(X.shape[1])])
     if hasattr(X, "__arrow_c_stream__"):
         data = _privfit.Data.arrow(X)
         _check_width(data.shape)
         return data
-    array = np.asarray(X)
+    array = _array(X)
+    if array.dtype.names is not None:
+        raise PrivfitError("a structured array is not rows and columns: make a table of it, like\n  pandas.DataFrame(X)")
     if array.ndim != 2:
         found = "a scalar" if array.ndim == 0 else f"{array.ndim}D array"
         raise PrivfitError(
@@ -37,9 +45,10 @@ def rows(X: Any) -> _privfit.Data:
 
 def labels(y: Any, classes: list[str] | None) -> _privfit.Labels:
     """Labels: numbers or objects. A label that is not one of the classes is the null record, and nobody is told."""
+    _refuse_masked(y, "y", "y.astype(object).filled(None)")
     if hasattr(y, "iloc") and hasattr(y, "columns") and y.shape[1] == 1:
         y = y.iloc[:, 0]
-    array = np.asarray(y)
+    array = _array(y)
     if array.ndim == 2 and array.shape[1] == 1:
         _warn_column()
         array = array[:, 0]
@@ -48,7 +57,8 @@ def labels(y: Any, classes: list[str] | None) -> _privfit.Labels:
     if array.dtype.kind in "bO" and classes is not None and {"true", "false"} & set(classes):
         array = np.asarray(np.frompyfunc(_flag, 1, 1)(array), dtype=object)
     if array.dtype.kind not in "biufc":
-        return _privfit.Labels(array.astype(object))
+        with _quiet():
+            return _privfit.Labels(array.astype(object))
     return _privfit.Labels(_numbers(array))
 
 
@@ -113,7 +123,8 @@ def _numbers(array: np.ndarray) -> np.ndarray:
     if kind == "c":
         raise PrivfitError("Complex data not supported: give real numbers")
     if kind in "OUS":
-        return np.asarray(np.frompyfunc(_cell, 1, 1)(array), dtype=float)
+        with _quiet():
+            return np.asarray(np.frompyfunc(_cell, 1, 1)(array), dtype=float)
     raise PrivfitError(f"numbers of type {array.dtype} are not read: convert them with .astype(float)")
 
 
@@ -121,8 +132,33 @@ def _cell(x: Any) -> float:
     """A number, or nothing: what is in a cell must not decide whether a fit fails."""
     try:
         return float(x)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:
         return float("nan")
+
+
+def _refuse_masked(values: Any, name: str, fix: str) -> None:
+    """A masked array keeps what it masks, and everybody who reads its memory reads that. Refused by its type, whatever is masked."""
+    masked = isinstance(values, np.ma.MaskedArray)
+    if isinstance(values, (list, tuple)):
+        # NumPy makes an array of masked rows without their masks. A single masked cell is a missing one.
+        masked = any(isinstance(row, np.ma.MaskedArray) and row is not np.ma.masked for row in values)
+        fix = f"np.ma.stack({name})" + fix[1:]
+    if masked:
+        raise PrivfitError(f"{name} is masked, and what is masked would be read all the same: fill it first, like\n  {fix}")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Warnings about what is in a cell would depend on the data: nobody hears them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _array(values: Any) -> np.ndarray:
+    """An array of whatever is given."""
+    with _quiet():
+        return np.asarray(values)
 
 
 def _check_width(shape: tuple[int, int]) -> None:
@@ -138,7 +174,6 @@ def _check_width(shape: tuple[int, int]) -> None:
 
 def _warn_column() -> None:
     import sys
-    import warnings
 
     exceptions = sys.modules.get("sklearn.exceptions")
     category = UserWarning if exceptions is None else exceptions.DataConversionWarning

@@ -107,10 +107,11 @@ class _Classifier(Estimator):
         classes = self._declared_classes(y)
         if classes is None:
             raise PrivfitError(
-                "classes are missing: add classes=[...] with every class that can occur (they are public facts, and not read off y)"
+                "classes are missing: add every class that can occur (they are public facts, and not read off y), like\n"
+                f"  {classes_line(y)}"
             )
         if len(classes) < 2:
-            raise PrivfitError("there is one class: list at least two classes, classes=[...]")
+            raise PrivfitError(f"there is one class: list at least two classes, like\n  {classes_line(y)}")
         return {"classes": classes}
 
     def _declared_classes(self, y: Any) -> Any:
@@ -118,7 +119,7 @@ class _Classifier(Estimator):
 
     def _check_schema(self, schema: Schema) -> None:
         if not schema.classes:
-            raise PrivfitError("the schema has no classes: add classes = [...] to [target], or use a regressor")
+            raise PrivfitError('the schema has no classes: use a regressor, or write in [target], in place of bounds\n  classes = ["no", "yes"]')
         if self.classes is not None and [class_name(c) for c in self.classes] != schema.classes:
             raise PrivfitError("the schema has other classes: leave out classes")
 
@@ -205,14 +206,14 @@ class _Regressor(Estimator):
     def _target(self, y: Any) -> dict[str, Any]:
         if self.target_bounds is None:
             raise PrivfitError(
-                "target_bounds are missing: add target_bounds=(low, high) with the least and the largest target that can occur, from "
-                "documentation or domain knowledge and never from the data"
+                "target_bounds are missing: add the least and the largest target that can occur, from documentation or domain knowledge and "
+                "never from the data, like\n  target_bounds=(0, 100)"
             )
         return {"target_bounds": self.target_bounds}
 
     def _check_schema(self, schema: Schema) -> None:
         if schema.target_bounds is None:
-            raise PrivfitError("the target of the schema is no number: add bounds = [low, high] to [target], or use a classifier")
+            raise PrivfitError("the target of the schema is no number: use a classifier, or write in [target], in place of classes\n  bounds = [0.0, 100.0]")
         if self.target_bounds is not None and tuple(self.target_bounds) != tuple(schema.target_bounds):
             raise PrivfitError("the schema has other target bounds: leave out target_bounds")
 
@@ -344,3 +345,9 @@ def _values(names: list[str]) -> np.ndarray:
             pass
     flags = {"false": False, "true": True}
     return np.asarray([flags[n] for n in names]) if set(names) <= set(flags) else np.asarray(names)
+
+
+def classes_line(y: Any) -> str:
+    """Two classes of the type that the labels have, as code. Types are public."""
+    kind = getattr(getattr(y, "dtype", None), "kind", "O")
+    return "classes=[0, 1]" if kind in "iuf" else "classes=[False, True]" if kind == "b" else 'classes=["no", "yes"]'

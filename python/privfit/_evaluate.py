@@ -29,10 +29,12 @@ def evaluate(
 ) -> dict[str, Any]:
     """Metrics of a fitted model (or of a model file) on labelled rows, as a dict.
 
-    Without ``epsilon`` the metrics are exact and the rows count as public: nothing protects these numbers.
+    Without ``epsilon`` the metrics are exact and the rows count as public: nothing protects these numbers. ``rows`` of ``records`` have a
+    label that the model knows; none at all is an error.
 
     With ``epsilon`` (and ``delta``; 0 for pure privacy) the rows may be private. All metrics are made from one release with noise; the
-    dict also has ``noise`` (the standard deviation of the noise in a metric), ``private``, ``epsilon``, ``delta`` and ``event``.
+    dict also has ``noise`` (the standard deviation of the noise in each metric), ``bias`` (what bins may hide of ``auc``), ``private``,
+    ``epsilon``, ``delta`` and ``event``. A metric whose error would leave it saying nothing is None, and ``withheld`` names it.
     ``adjacency`` is that of the model by default; ``rows`` declares the number of rows, which add-remove needs. A ``ledger`` pays.
 
     >>> import numpy as np, privfit
@@ -60,7 +62,7 @@ def evaluate(
         given_too = {"delta": delta, "adjacency": adjacency, "rows": rows, "ledger": ledger, "request": request, "simulate": simulate}
         for name, value in given_too.items():
             if value is not None:
-                raise PrivfitError(f"{name} is for private metrics: add epsilon=..., or leave it out")
+                raise PrivfitError(f"{name} is for private metrics: leave it out, or add\n  epsilon=1.0")
         return json.loads(_privfit.evaluate(own, given, labels))
     asked = {
         "epsilon": float(epsilon),

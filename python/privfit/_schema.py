@@ -212,7 +212,7 @@ def _columns(bounds: Any, names: Any, features: int | None) -> dict[str, Any]:
     try:
         low, high = bounds
     except (TypeError, ValueError):
-        raise PrivfitError("bounds are two: give bounds=(low, high), each a number or one number per feature") from None
+        raise PrivfitError("bounds are two, each a number or one number per feature: give them like\n  bounds=(0, 100)") from None
     listed = [f"x{i}" for i in range(features or 0)] if names is None else [str(n) for n in names]
     return dict(zip(listed, zip(_spread(low, len(listed)), _spread(high, len(listed)))))
 

@@ -115,7 +115,7 @@ def test_metrics_that_can_not_be_had(two_classes):
         privfit.evaluate(privfit.LogisticRegression(**FACTS), X, y)
     model = privfit.LogisticRegression(**FACTS).fit(X, y)
     for how, words in (
-        (dict(delta=1e-8), "add epsilon"),
+        (dict(delta=1e-8), "epsilon=1.0"),
         (dict(epsilon=1), "delta is missing: add delta"),
         (dict(epsilon=1, delta=0.5), "give a smaller one"),
         (dict(epsilon=-1, delta=1e-8), "positive epsilon"),

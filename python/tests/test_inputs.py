@@ -217,3 +217,142 @@ def test_labels(two_classes):
     model = privfit.LogisticRegression(**COMMON, bounds=(-2, 3), classes=[True, False]).fit(X, y == 1)
     assert model.classes_.tolist() == [True, False] and model.predict(X).dtype == bool
     assert model.score(X, y == 1) > 0.9
+
+
+def test_masked_arrays_are_refused(two_classes):
+    X, y = two_classes
+    hidden = np.ma.masked_array(X.copy(), mask=np.zeros_like(X, dtype=bool))
+    hidden.data[3, 2], hidden.mask[3, 2] = 1e6, True
+    model = privfit.LogisticRegression(**COMMON, bounds=(-2, 3), classes=[0, 1])
+    fitted = privfit.LogisticRegression(**COMMON, bounds=(-2, 3), classes=[0, 1]).fit(X, y)
+    for rows in (hidden, np.ma.masked_array(X), list(hidden), tuple(hidden), np.ma.masked_array(X.astype(object))):
+        for use in (lambda: model.fit(rows, y), lambda: fitted.predict(rows), lambda: privfit.evaluate(fitted, rows, y)):
+            with pytest.raises(privfit.PrivfitError, match="X is masked") as error:
+                use()
+        # What the error says can be pasted.
+        (line,) = [line.strip() for line in str(error.value).splitlines() if line.startswith("  ")]
+        clean = np.ma.stack(rows) if isinstance(rows, (list, tuple)) else rows
+        expected = clean.astype(float).filled(np.nan)
+        assert same(weights(eval(line, {"X": rows, "np": np}), y), weights(expected, y))
+    labels = np.ma.masked_array(y, mask=y * 0)
+    with pytest.raises(privfit.PrivfitError, match="y is masked") as error:
+        model.fit(X, labels)
+    line = str(error.value).splitlines()[-1].strip()
+    assert same(weights(X, eval(line, {"y": labels})), weights(X, y))
+    sparse = sp.csr_matrix(X)
+    sparse.data = np.ma.masked_array(sparse.data)
+    if isinstance(sparse.data, np.ma.MaskedArray):
+        with pytest.raises(privfit.PrivfitError, match="masked"):
+            model.fit(sparse, y)
+
+
+@pytest.mark.filterwarnings("error")
+def test_masked_cells_among_others_are_missing_and_nobody_is_told(two_classes):
+    X, y = two_classes
+    cells, labels = X.astype(object), y.astype(object)
+    cells[3, 2] = labels[5] = np.ma.masked
+    clean, known = X.copy(), y.astype(object)
+    clean[3, 2], known[5] = np.nan, None
+    expected = weights(clean, known)
+    assert same(weights(cells, labels), expected)
+    assert same(weights(cells.tolist(), labels.tolist()), expected)
+    assert same(weights(pd.DataFrame(cells), labels), expected)
+
+    class Odd:
+        def __float__(self):
+            raise RuntimeError("what is in a cell decides nothing")
+
+    cells[3, 2] = Odd()
+    assert same(weights(cells, labels), expected)
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_is_missing_is_missing_in_every_container(two_classes):
+    X, y = two_classes
+    clean, known = X.copy(), y.astype(object)
+    clean[3, 2], known[5] = np.nan, None
+    expected = weights(clean, known)
+    names = list("abcd")
+    frame = pd.DataFrame(clean, columns=names)
+    nullable = frame.astype("Float64")
+    nullable.iloc[3, 2] = pd.NA
+    ints = pd.Series(known, dtype="Int64")
+    assert ints.isna().sum() == 1 and nullable.isna().sum().sum() == 1
+    for rows in (nullable, frame.astype("float64[pyarrow]"), frame.astype(pd.SparseDtype(float)), nullable.astype(object)):
+        assert same(weights(rows, known), expected)
+    for labels in (ints, ints.astype("int64[pyarrow]"), pa.array(known.tolist()), pa.chunked_array([known[:9].tolist(), known[9:].tolist()])):
+        assert same(weights(clean, labels), expected), type(labels)
+    assert same(weights(clean, pl.Series(known.tolist())), expected)
+    arrow = pa.table({n: pa.array(clean[:, i], mask=np.isnan(clean[:, i])) for i, n in enumerate(names)})
+    assert arrow.column("c").null_count == 1
+    assert same(weights(arrow, known), expected)
+    coded = pd.Categorical.from_codes(np.where([k is None for k in known], -1, y), [0, 1])
+    assert same(weights(clean, coded), expected)
+
+
+def test_structured_arrays_are_refused(two_classes):
+    X, y = two_classes
+    rows = np.array([tuple(r) for r in X], dtype=[(n, float) for n in "abcd"])
+    for made in (rows, rows.view(np.recarray), rows[:, None]):
+        with pytest.raises(privfit.PrivfitError, match="structured"):
+            weights(made, y)
+    assert same(weights(eval("pandas.DataFrame(X)", {"pandas": pd, "X": rows}), y), weights(X, y))
+
+
+class Shown:
+    """An array interface with a mask of its own."""
+
+    def __init__(self, array, mask):
+        self.array, self.__array_interface__ = array, {**array.__array_interface__, "mask": mask}
+
+
+def test_masks_of_the_interface_are_refused():
+    array = np.zeros((3, 2))
+    privfit._privfit.Data.dense(Shown(array, None))
+    with pytest.raises(privfit.PrivfitError, match="mask"):
+        privfit._privfit.Data.dense(Shown(array, np.zeros(3, bool)))
+
+
+def test_hints_work_as_they_are_printed():
+    """Every line that an error prints as code, pasted as it is, is what was missing: for all columns at once, with awkward names."""
+    rng = np.random.default_rng(2)
+    n = 300
+    awkward = ['net "income"', "it's", "a.b", "back\\slash", "größe"]
+    frame = pd.DataFrame({name: rng.uniform(0, 9, n) for name in awkward})
+    frame["ward"], frame["city"] = pd.Series(["a", "b"] * (n // 2)).astype("category"), pd.Series(["x"] * n, dtype="string")
+    frame["old"] = pd.Series(["a", "c"] * (n // 2), dtype=object)
+    texts, number = np.array(["no", "yes"])[rng.integers(0, 2, n)], rng.uniform(0, 9, n)
+    wide, plain = pd.DataFrame(rng.uniform(0, 1, (n, 30))).add_prefix("c"), rng.uniform(0, 1, (n, 3))
+    numbered = pd.DataFrame({0: rng.uniform(0, 1, n), 1: pd.Series(["a", "b"] * (n // 2)).astype("category")})
+    cases = [
+        (privfit.LogisticRegression, rows, labels, facts)
+        for rows in (frame, frame[awkward], pl.DataFrame(frame), wide, plain, numbered, pa.table({"x": number, "t": texts}))
+        for labels, facts in ((texts, {}), (number > 4, {}), (pd.Series(texts), {"classes": ["no"]}), ((number > 4).astype(int), {}))
+    ]
+    cases += [(privfit.LinearRegression, rows, number, {}) for rows in (frame, plain)]
+    cases += [(privfit.LogisticRegression, frame, texts, {"bounds": (0, 9), "classes": ["no", "yes"]})]
+    cases += [(privfit.LogisticRegression, frame[["ward", "it's", "city"]], texts, {"bounds": ([0, 0, 0], [9, 9.5, 9]), "classes": ["no", "yes"]})]
+    cases += [(privfit.LogisticRegression, plain, texts, {"bounds": 3, "classes": ["no", "yes"]})]
+    seen = set()
+    for kind, rows, labels, facts in cases:
+        facts = dict(facts)
+        for _ in range(5):
+            try:
+                kind(epsilon=5, delta=1e-7, **facts).fit(rows, labels)
+                break
+            except privfit.PrivfitError as error:
+                (line,) = [line.strip() for line in str(error).splitlines() if line.startswith("  ")]
+                seen.add(line.split("=")[0])
+                facts.update(eval(f"dict({line})"))
+        else:
+            raise AssertionError(facts)
+    assert seen == {"bounds", "classes", "target_bounds"}
+    found = privfit.LogisticRegression(epsilon=5, delta=1e-7, **{"bounds": (0, 9), "classes": [0, 1]})
+    with pytest.raises(privfit.PrivfitError) as error:
+        found.plan(rows=500)
+    assert found.plan(rows=500, **eval(f"dict({str(error.value).splitlines()[-1]})"))
+    with pytest.raises(privfit.PrivfitError) as error:
+        privfit.evaluate(found.fit(plain, number > 4), plain, number > 4, delta=1e-7)
+    assert privfit.evaluate(found, plain, number > 4, delta=1e-7, **eval(f"dict({str(error.value).splitlines()[-1]})"))["private"]
+    with pytest.raises(privfit.PrivfitError, match="none of the 300 rows"):
+        privfit.evaluate(found, plain, texts)

@@ -90,25 +90,11 @@ impl Private {
 
 fn print(measured: &Measured, format: Format) {
     if format == Format::Json {
-        let mut map = serde_json::Map::new();
-        for metric in &measured.metrics {
-            map.insert(metric.name.clone(), metric.value.into());
-        }
-        let noise: serde_json::Map<String, serde_json::Value> =
-            measured.metrics.iter().filter_map(|m| Some((m.name.clone(), m.noise?.into()))).collect();
-        map.insert("noise".into(), noise.into());
-        map.insert("private".into(), measured.private.into());
-        let epsilon = serde_json::json!({"zero_out": measured.zero_out, "replace_one": measured.replace_one});
-        map.insert("epsilon".into(), epsilon);
-        map.insert("delta".into(), measured.delta.into());
-        map.insert("event".into(), serde_json::to_value(&measured.event).unwrap_or_default());
-        print_line(&serde_json::Value::Object(map).to_string());
+        print_line(&measured.json().to_string());
         return;
     }
     for metric in &measured.metrics {
-        let noise = metric.noise.map_or(String::new(), |n| format!("  (noise +- {n:.4})"));
-        let value = if metric.name == "rows" { format!("{:.0}", metric.value) } else { format!("{:.6}", metric.value) };
-        print_line(&format!("{:<10}{value}{noise}", metric.name));
+        print_line(&format!("{:<10}{}", metric.name, metric.text()));
     }
     match measured.private {
         true => {

@@ -3,6 +3,7 @@
 use crate::certificate::selected_line;
 use crate::progress::{Bar, Reading};
 use crate::spend::Purse;
+use crate::style::shell;
 use crate::{Failure, Format, print_line, quiet};
 use clap::Args;
 use privfit::account::{Adjacency, Event};
@@ -414,8 +415,8 @@ impl Fit {
         }
         print_line(&format!("model      {}", out.display()));
         let next = match artifact.schema.task() {
-            Task::Location => format!("privfit predict --model {} (prints the point)", out.display()),
-            _ => format!("privfit evaluate --model {} --data PUBLIC_ROWS", out.display()),
+            Task::Location => format!("privfit predict --model {}   # prints the point", shell(out)),
+            _ => format!("privfit evaluate --model {} --data PUBLIC_ROWS", shell(out)),
         };
         print_line(&format!("next       {next}"));
         Ok(())

@@ -26,6 +26,7 @@ mod progress;
 mod report;
 mod schema;
 mod schema_bounds;
+mod schema_validate;
 mod spend;
 mod start;
 mod style;

@@ -29,7 +29,7 @@ impl Completions {
 #[derive(Args)]
 #[command(after_help = "Examples:
   privfit man | man -l -
-  privfit man --out ~/.local/share/man/man1     one page for the whole and one for each verb")]
+  privfit man --out ~/.local/share/man/man1     # one page for the whole and one for each verb")]
 pub(crate) struct Man {
     /// Directory for the pages; without it the page of the whole is printed
     #[arg(long, value_name = "DIR")]

@@ -135,6 +135,21 @@ fn example(m: &Method) -> Example {
     Example { loss, delta: if pure { 0.0 } else { 1e-10 }, extra }
 }
 
+/// The command of every method's page, for tests.
+#[cfg(test)]
+pub(crate) fn example_commands() -> Vec<String> {
+    method::ALL
+        .iter()
+        .chain(method::published::ALL)
+        .map(|m| {
+            let example = example(m);
+            let plan = crate::compare::example_plan(m.name, example.loss, example.delta, &example.extra);
+            assert!(!plan.is_empty(), "{} can be planned as its page says", m.name);
+            example.command(m)
+        })
+        .collect()
+}
+
 struct Example {
     loss: &'static str,
     delta: f64,

@@ -37,7 +37,8 @@ pub(crate) struct Predict {
   privfit evaluate --model model.json --data private.csv --epsilon 0.2 --delta 1e-8 --ledger visits.ledger
 
 Without --epsilon the rows count as public: the metrics are exact and nothing protects them. Do not evaluate like that on the rows the
-model was trained on, nor on anything else that is private. With --epsilon the metrics have noise, and the rows may be private: what they
+model was trained on, nor on anything else that is private. A label that is not in the model's schema is left out; how many were known is
+said (JSON: `rows` of `records`), and none at all is an error. With --epsilon the metrics have noise, and the rows may be private: what they
 cost is printed, and a ledger records it.")]
 pub(crate) struct Evaluate {
     /// Model file
@@ -226,12 +227,15 @@ impl Evaluate {
             })?;
         }
         drop(reading);
+        metrics.check(&artifact.schema.target.values)?;
+        let seen = metrics.seen();
         let report = metrics.report();
         if self.format == Format::Json {
             let mut map: serde_json::Map<String, serde_json::Value> = report
                 .iter()
                 .map(|(k, v)| (k.to_string(), if *k == "rows" { (*v as u64).into() } else { (*v).into() }))
                 .collect();
+            map.insert("records".into(), seen.into());
             if let Some(apart) = &apart {
                 let column = |c: (&str, f64, f64)| serde_json::json!({"name": c.0, "point": c.1, "mean_distance": c.2});
                 map.insert("columns".into(), apart.report().into_iter().map(column).collect());
@@ -239,7 +243,11 @@ impl Evaluate {
             print_line(&serde_json::Value::Object(map).to_string());
         } else {
             for (name, value) in report {
-                let text = if name == "rows" { format!("{value}") } else { format!("{value:.6}") };
+                let text = match name {
+                    "rows" if artifact.schema.task() == Task::Location => format!("{value} of {seen} can be read"),
+                    "rows" => format!("{value} of {seen} have a known label"),
+                    _ => format!("{value:.6}"),
+                };
                 print_line(&format!("{name:<10}{text}"));
             }
             for (name, point, mean) in apart.iter().flat_map(Apart::report) {

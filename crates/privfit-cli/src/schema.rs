@@ -3,16 +3,16 @@
 use crate::{Failure, print_line};
 use clap::{Args, Subcommand};
 use privfit::Schema;
-use privfit::data::load::{Source, open};
+use privfit::data::load::Source;
 use privfit::data::{Cell, Reader, Record, csv::Csv, gz::maybe_gz, parquet::ParquetFile};
-use privfit::schema::{Feature, Features, TargetValues};
+use privfit::schema::{TargetValues, key, quote};
 use std::path::PathBuf;
 
 #[derive(Args)]
 #[command(after_help = "Examples:
-  privfit schema init visits.csv > visits.toml     names and types only; bounds are left as \"?\"
+  privfit schema init visits.csv > visits.toml     # names and types only; bounds are left as \"?\"
   privfit schema check visits.toml
-  privfit schema validate --schema visits.toml --data visits.csv     for the data owner only
+  privfit schema validate --schema visits.toml --data visits.csv     # for the data owner only
 
 A schema:
   [dataset]
@@ -53,6 +53,9 @@ enum Verb {
     /// Buy bounds that nobody knows: private quantiles, paid for
     Bounds(Box<crate::schema_bounds::Bounds>),
     /// Full diagnostics for the data owner: confidential
+    ///
+    /// Features and target of every row against the schema. Exits 2 if no row has a label that the schema knows; with --out it exits 0
+    /// whatever it found, because an exit code is seen by more people than the file.
     Validate {
         /// Schema file
         #[arg(long)]
@@ -60,6 +63,9 @@ enum Verb {
         /// Files with records
         #[arg(long, num_args = 1.., required = true)]
         data: Vec<PathBuf>,
+        /// Files with labels, for formats that keep them apart
+        #[arg(long, num_args = 1..)]
+        labels: Vec<PathBuf>,
         /// Write the diagnostics to this file, readable by its owner only
         #[arg(long)]
         out: Option<PathBuf>,
@@ -76,7 +82,9 @@ impl SchemaVerb {
             Verb::Init { file } => init(&file),
             Verb::Check { schema } => check(&schema),
             Verb::Bounds(verb) => verb.run(),
-            Verb::Validate { schema, data, out } => validate(&schema, data, out),
+            Verb::Validate { schema, data, labels, out } => {
+                crate::schema_validate::validate(&read_schema(&schema)?, Source { files: data, labels }, out)
+            }
         }
     }
 }
@@ -116,11 +124,6 @@ fn init(path: &PathBuf) -> Result<(), Failure> {
     })?;
     let numeric: Vec<bool> = votes.iter().map(|v| v.0 > v.1).collect();
     let stem = name.split('.').next().unwrap_or("data").to_string();
-    let quote = |text: &str| toml::Value::String(text.into()).to_string();
-    let key = |text: &str| {
-        let bare = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-        if bare { text.to_string() } else { quote(text) }
-    };
     let mut out = String::from(
         "# Public facts: replace every \"?\" from documentation or domain knowledge, never from the private rows.\n",
     );
@@ -159,102 +162,5 @@ fn check(path: &PathBuf) -> Result<(), Failure> {
     };
     let name = privfit::foreign::one_line(&schema.name);
     print_line(&format!("{name}: {} encoded features, predicts {task}", schema.dimension()));
-    Ok(())
-}
-
-/// What the rules of `fit` will do to the cells, with row numbers. For the owner of the data.
-fn validate(schema_path: &PathBuf, files: Vec<PathBuf>, out: Option<PathBuf>) -> Result<(), Failure> {
-    let schema = read_schema(schema_path)?;
-    let mut report = String::from("CONFIDENTIAL: computed from private rows without protection; for the data owner only\n");
-    let mut rows = 0u64;
-    let source = Source { files, labels: Vec::new() };
-    for path in &source.files {
-        let mut reader = open(path, &schema)?;
-        let header = reader.columns().to_vec();
-        let mut broken: (u64, Vec<u64>) = (0, Vec::new());
-        let mut notes: Vec<(String, u64, Vec<u64>)> = Vec::new();
-        let mut note = |what: String, row: u64| match notes.iter_mut().find(|n| n.0 == what) {
-            Some(n) => {
-                n.1 += 1;
-                if n.2.len() < 5 {
-                    n.2.push(row);
-                }
-            }
-            None => notes.push((what, 1, vec![row])),
-        };
-        let columns: Vec<(usize, &String, &Feature)> = match &schema.features {
-            Features::Table(list) => {
-                list.iter().filter_map(|(name, f)| header.iter().position(|h| h == name).map(|at| (at, name, f))).collect()
-            }
-            _ => Vec::new(),
-        };
-        if let Features::Table(list) = &schema.features {
-            for (name, feature) in list {
-                if *feature != Feature::Ignore && !header.contains(name) {
-                    report.push_str(&format!("{}: no column {name:?}\n", path.display()));
-                }
-            }
-        }
-        reader.read(&mut |record| {
-            rows += 1;
-            match record {
-                Record::Broken => {
-                    broken.0 += 1;
-                    if broken.1.len() < 5 {
-                        broken.1.push(rows);
-                    }
-                }
-                Record::Cells(cells) => {
-                    for (at, name, feature) in &columns {
-                        let cell = cells.get(*at).copied().unwrap_or(Cell::Missing);
-                        let number = match cell {
-                            Cell::Missing => None,
-                            Cell::Number(x) => Some(x),
-                            Cell::Text(t) => std::str::from_utf8(t).ok().and_then(|t| t.trim().parse::<f64>().ok()),
-                        };
-                        match (feature, number) {
-                            (Feature::Number { .. }, None) if cell == Cell::Missing => note(format!("{name}: missing"), rows),
-                            (Feature::Number { .. }, None) => note(format!("{name}: not a number"), rows),
-                            (Feature::Number { min, .. }, Some(x)) if x < *min => note(format!("{name}: below min"), rows),
-                            (Feature::Number { max, .. }, Some(x)) if x > *max => note(format!("{name}: above max"), rows),
-                            (Feature::Category(values), _) => {
-                                let known = match cell {
-                                    Cell::Text(t) => values.iter().any(|v| v.as_bytes() == t),
-                                    Cell::Number(x) => values.iter().any(|v| v.parse() == Ok(x)),
-                                    Cell::Missing => values.iter().any(String::is_empty),
-                                };
-                                if !known && number.is_none_or(|x| !values.iter().any(|v| v.parse() == Ok(x))) {
-                                    note(format!("{name}: a value that is not listed"), rows);
-                                }
-                            }
-                            _ => {}
-                        }
-                    }
-                }
-                _ => {}
-            }
-        })?;
-        if broken.0 > 0 {
-            report.push_str(&format!("{}: {} records can't be read (rows {:?} ...)\n", path.display(), broken.0, broken.1));
-        }
-        for (what, count, at) in notes {
-            report.push_str(&format!("{}: {what}: {count} rows ({at:?} ...)\n", path.display()));
-        }
-    }
-    report.push_str(&format!("{rows} rows read"));
-    match out {
-        None => print_line(&report),
-        Some(path) => {
-            use std::io::Write;
-            #[cfg(unix)]
-            use std::os::unix::fs::OpenOptionsExt;
-            let mut options = std::fs::OpenOptions::new();
-            options.write(true).create_new(true);
-            #[cfg(unix)]
-            options.mode(0o600);
-            let written = options.open(&path).and_then(|mut f| writeln!(f, "{report}"));
-            written.map_err(|e| crate::unwritable(&path, &e))?;
-        }
-    }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use crate::fit::{guarantee_line, read_text};
 use crate::progress::Reading;
 use crate::spend::Purse;
+use crate::style::shell;
 use crate::{Failure, Format, print_line, quiet};
 use clap::Args;
 use privfit::account::{Adjacency, Target};
@@ -138,11 +139,19 @@ impl Bounds {
         let text = String::from_utf8_lossy(&bytes);
         let open = privfit::Schema::parse(&text).is_err();
         print_line(&format!("schema     {}", out.display()));
-        print_line(if open {
-            "next       some bounds are still \"?\", because noise hides them: give them yourself, or buy with a larger epsilon"
+        if open {
+            print_line(
+                "next       some bounds are still \"?\", because noise hides them: give them yourself, or buy with a larger epsilon",
+            );
         } else {
-            "next       look at the bounds, then privfit fit --schema with it"
-        });
+            let files: Vec<String> = self.data.iter().map(|p| shell(p)).collect();
+            print_line(&format!(
+                "next       privfit fit --data {} --schema {} --epsilon 1 --delta {:e} --out model.json   # look at the bounds first",
+                files.join(" "),
+                shell(out),
+                self.delta
+            ));
+        }
         Ok(())
     }
 }

@@ -44,3 +44,53 @@ fn welcome() {
     }
     note("\nAll verbs: privfit --help. One of them: privfit help fit. A word: privfit explain epsilon.");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    /// Words of a line as a shell splits it, up to a comment, a pipe or a redirection.
+    fn words(line: &str) -> Vec<String> {
+        let (mut out, mut word, mut quoted, mut any) = (Vec::new(), String::new(), false, false);
+        for c in line.chars() {
+            match c {
+                '\'' => (quoted, any) = (!quoted, true),
+                '#' if !quoted && !any => break,
+                '|' | '>' if !quoted => break,
+                ' ' if !quoted => {
+                    if std::mem::take(&mut any) {
+                        out.push(std::mem::take(&mut word));
+                    }
+                }
+                c => {
+                    word.push(c);
+                    any = true;
+                }
+            }
+        }
+        if any {
+            out.push(word);
+        }
+        out
+    }
+
+    fn collect(command: &clap::Command, out: &mut Vec<String>) {
+        let help = command.get_after_help().or(command.get_after_long_help()).map(ToString::to_string).unwrap_or_default();
+        out.extend(help.lines().map(str::trim).filter(|l| l.starts_with("privfit ")).map(String::from));
+        command.get_subcommands().for_each(|c| collect(c, out));
+    }
+
+    /// Every command that help, the first page and the pages of methods print is one that this program takes.
+    #[test]
+    fn printed_commands_are_taken() {
+        let mut lines: Vec<String> = FIRST.iter().map(|f| f.0.to_string()).collect();
+        collect(&Arguments::command(), &mut lines);
+        lines.extend(crate::methods::example_commands());
+        assert!(lines.len() > 80, "{}", lines.len());
+        for line in lines {
+            let parsed = Arguments::try_parse_from(words(&line));
+            assert!(parsed.is_ok(), "{line}: {}", parsed.err().map(|e| e.to_string()).unwrap_or_default());
+        }
+    }
+}

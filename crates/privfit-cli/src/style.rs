@@ -70,6 +70,15 @@ pub(crate) fn allowed() -> bool {
     !set("NO_COLOR") && !dumb && !json
 }
 
+/// A path as a shell takes it: in quotes where it needs them, so that a printed command can be pasted.
+pub(crate) fn shell(path: &std::path::Path) -> String {
+    let text = path.display().to_string();
+    let plain = !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "_-./=+:,@%".contains(c));
+    // What begins with a hyphen would be a flag.
+    let text = if text.starts_with('-') { format!("./{text}") } else { text };
+    if plain { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,6 +89,16 @@ mod tests {
         assert_eq!(Paint(false).safe(hostile), "a\\u001b[2Jb\\u001b[8mc\\u000d\\u001b[1md");
         assert_eq!(Paint(true).safe(hostile), "a\\u001b[2Jb\\u001b[8mc\\u000d\x1b[1md\x1b[0m");
         assert_eq!(Paint(true).safe(&Paint(true).bold("x")), "\x1b[1mx\x1b[0m\x1b[0m");
+    }
+
+    #[test]
+    fn printed_paths_are_read_by_a_shell_as_they_are() {
+        for name in ["m.json", "my model.json", "it's $HOME; \"x\" `y`.json", "größe.json", "a\\b", "*"] {
+            let line = format!("printf %s {}", shell(std::path::Path::new(name)));
+            let said = std::process::Command::new("sh").args(["-c", &line]).output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&said.stdout), name, "{line}");
+        }
+        assert_eq!(shell(std::path::Path::new("-x")), "./-x");
     }
 
     #[test]

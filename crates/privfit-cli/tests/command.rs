@@ -288,11 +288,145 @@ fn schemas_are_drafted_checked_and_compared() {
     let validate = privfit(&["schema", "validate", "--schema", schema.to_str().unwrap(), "--data", data.to_str().unwrap()], b"");
     let report = text(&validate.stdout);
     assert!(report.starts_with("CONFIDENTIAL"), "{report}");
-    for says in
-        ["1 records can't be read", "age: above max: 1 rows ([2]", "age: not a number: 1 rows ([3]", "not listed: 1 rows ([2]"]
-    {
+    for says in [
+        "a record that can't be read: 1 rows ([4]",
+        "age: above max: 1 rows ([2]",
+        "age: not a number: 1 rows ([3]",
+        "not listed: 1 rows ([2]",
+    ] {
         assert!(report.contains(says), "{report}");
     }
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+/// Classes that match no label: the owner is told and so is whoever evaluates on public rows, but nobody by a fit or by private metrics.
+#[test]
+fn labels_that_match_nothing_are_said_where_rows_are_public() {
+    let dir = scratch("labels");
+    let [schema, good, bad, half, model, out] =
+        ["s.toml", "good.csv", "bad.csv", "half.csv", "m.json", "out.txt"].map(|n| dir.join(n).to_str().unwrap().to_string());
+    let facts = "[dataset]\nname = \"d\"\n[target]\ncolumn = \"ill\"\nclasses = [\"no\", \"yes\"]\n\
+                 [features.x]\ntype = \"number\"\nmin = 0\nmax = 1\n";
+    std::fs::write(&schema, facts).unwrap();
+    let table = |label: &dyn Fn(usize) -> &'static str| {
+        (0..400).fold("x,ill\n".to_string(), |t, i| t + &format!("{},{}\n", (i % 10) as f64 / 10.0, label(i)))
+    };
+    std::fs::write(&good, table(&|i| if i % 10 > 4 { "yes" } else { "no" })).unwrap();
+    std::fs::write(&bad, table(&|i| if i % 10 > 4 { "YES" } else { "NO" })).unwrap();
+    std::fs::write(&half, table(&|i| ["no", "NO", "yes", ""][i % 4])).unwrap();
+    let validate =
+        |data: &str, more: &[&str]| privfit(&[&["schema", "validate", "--schema", &schema, "--data", data], more].concat(), b"");
+    let found = validate(&bad, &[]);
+    assert_eq!(found.status.code(), Some(2), "{}", text(&found.stderr));
+    assert!(
+        text(&found.stdout).contains("target \"ill\": a label that is none of the classes: 400 rows"),
+        "{}",
+        text(&found.stdout)
+    );
+    assert!(text(&found.stderr).contains("classes = [\"no\", \"yes\"]"), "{}", text(&found.stderr));
+    // In a file of the owner's own, everything is in the file and nothing is in the exit code.
+    let found = validate(&bad, &["--out", &out]);
+    assert!(found.status.success() && found.stdout.is_empty() && found.stderr.is_empty());
+    assert!(std::fs::read_to_string(&out).unwrap().contains("no label of these files"));
+    let found = text(&validate(&half, &[]).stdout);
+    assert!(found.contains("200 of 400 rows have a label that the schema knows (\"no\" 100, \"yes\" 100)"), "{found}");
+    assert!(found.contains("target \"ill\": missing: 100 rows"), "{found}");
+    // Numbers, and one listed value against the rest.
+    std::fs::write(
+        &schema,
+        facts
+            .replace("classes = [\"no\", \"yes\"]", "bounds = [0, 1]")
+            .replace("\"ill\"", "\"x\"")
+            .replace("[features.x]", "[features.ill]")
+            .replace("number", "category")
+            .replace("min = 0\nmax = 1", "values = [\"a\"]"),
+    )
+    .unwrap();
+    assert!(text(&validate(&bad, &[]).stdout).contains("target \"x\": 400 of 400 rows"));
+    std::fs::write(&schema, facts.replace("classes = [\"no\", \"yes\"]", "positive = [\"yes\"]")).unwrap();
+    assert_eq!(validate(&good, &[]).status.code(), Some(0));
+    assert_eq!(validate(&bad, &[]).status.code(), Some(2));
+    std::fs::write(&schema, facts).unwrap();
+    let fit = |data: &str| {
+        privfit(&["fit", "--schema", &schema, "--data", data, "--epsilon", "1", "--delta", "1e-6", "--out", &model], b"")
+    };
+    assert!(fit(&good).status.success());
+    let evaluate = |data: &str, more: &[&str]| privfit(&[&["evaluate", "--model", &model, "--data", data], more].concat(), b"");
+    let found = evaluate(&bad, &[]);
+    assert_eq!((found.status.code(), found.stdout.is_empty()), (Some(2), true));
+    assert!(text(&found.stderr).contains("none of the 400 rows"), "{}", text(&found.stderr));
+    assert!(text(&evaluate(&half, &[]).stdout).contains("rows      200 of 400 have a known label"));
+    let json: serde_json::Value = serde_json::from_slice(&evaluate(&half, &["--format", "json"]).stdout).unwrap();
+    assert_eq!((json["rows"].as_u64(), json["records"].as_u64()), (Some(200), Some(400)));
+    // Private metrics: no exit code, no word and no other lines.
+    let private: Vec<_> = [&good, &bad].map(|data| evaluate(data, &["--epsilon", "1", "--delta", "1e-6"])).into();
+    for found in &private {
+        let names: Vec<String> = text(&found.stdout).lines().map(|l| l.split(' ').next().unwrap().to_string()).collect();
+        assert_eq!((found.status.code(), names.join(" ").as_str()), (Some(0), "rows accuracy log_loss auc guarantee"));
+        assert!(!text(&found.stderr).contains("label") && !text(&found.stdout).contains("of 400"), "{}", text(&found.stderr));
+    }
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+/// What is printed can be pasted: the lines that a draft lacks, the next command, the flag that is missing. Names and paths are awkward.
+#[test]
+fn hints_work_as_they_are_printed() {
+    let dir = scratch("hints of it's own");
+    let names = ["net income", "a.b", "it's", "say \"\"no\"\"", "größe", "x"];
+    let header: Vec<String> = names.iter().map(|n| format!("\"{n}\"")).collect();
+    let mut table = format!("{},ward,y\n", header.join(","));
+    (0..300).for_each(|i| table.push_str(&format!("{i},1,2,3,4,5,{},{}\n", ["a", "b"][i % 2], ["no", "yes"][i / 150])));
+    std::fs::write(dir.join("d.csv"), table).unwrap();
+    let at = |line: &str| {
+        let path =
+            format!("{}:{}", std::path::Path::new(env!("CARGO_BIN_EXE_privfit")).parent().unwrap().display(), env!("PATH"));
+        std::process::Command::new("bash").args(["-c", line]).current_dir(&dir).env("PATH", path).output().unwrap()
+    };
+    let draft = text(&at("privfit schema init d.csv").stdout);
+    // The target is no feature; the rest is as the error says.
+    let mut draft = draft.replace("[features.y]\ntype = \"category\"\nvalues = [\"?\"]\n", "");
+    std::fs::write(dir.join("s.toml"), &draft).unwrap();
+    let refused = at("privfit schema check s.toml");
+    let mut place = 0;
+    for line in text(&refused.stderr).lines().filter_map(|l| l.strip_prefix("  ")) {
+        if line.starts_with('[') {
+            place = draft.find(&format!("{line}\n")).unwrap_or_else(|| panic!("{line} in {draft}"));
+        } else {
+            let key = line.split(" = ").next().unwrap();
+            let start = place + draft[place..].find(&format!("\n{key} = ")).unwrap() + 1;
+            let end = start + draft[start..].find('\n').unwrap();
+            draft.replace_range(start..end, line);
+        }
+    }
+    std::fs::write(dir.join("s.toml"), draft.replace("\"NAME\"", "\"y\"")).unwrap();
+    let checked = at("privfit schema check s.toml");
+    assert!(checked.status.success(), "{}{draft}", text(&checked.stderr));
+    // The flag that is missing, then the next command, at a path that needs quotes.
+    let fit = "privfit fit --data d.csv --schema s.toml --epsilon 1 --out 'my \"model\".json'";
+    let refused = text(&at(fit).stderr);
+    let flag: Vec<&str> = refused[refused.find("--delta").unwrap()..].split(' ').take(2).collect();
+    let done = at(&format!("{fit} {}", flag.join(" ")));
+    assert!(done.status.success(), "{refused}{}", text(&done.stderr));
+    let next = |done: &std::process::Output| {
+        let said = text(&done.stdout);
+        said.lines().find_map(|l| l.strip_prefix("next ")).unwrap_or_else(|| panic!("{said}")).trim().to_string()
+    };
+    let line = next(&done).replace("PUBLIC_ROWS", "d.csv");
+    let done = at(&line);
+    assert!(done.status.success(), "{line}: {}", text(&done.stderr));
+    let refused = text(&at(&format!("{line} --epsilon 1")).stderr);
+    let flag: Vec<&str> = refused[refused.find("--delta").unwrap()..].split(' ').take(2).collect();
+    assert!(at(&format!("{line} --epsilon 1 {}", flag.join(" "))).status.success(), "{refused}");
+    // A point, and private bounds.
+    std::fs::write(dir.join("p.toml"), "[dataset]\nname = \"p\"\n[features.x]\ntype = \"number\"\nmin = 0\nmax = 9\n").unwrap();
+    let done = at("privfit fit --data d.csv --schema p.toml --epsilon 1 --delta 1e-6 --loss mean --out 'the point'");
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    assert!(at(&next(&done)).status.success(), "{}", next(&done));
+    let open = draft.replace("\"NAME\"", "\"y\"").replace("min = 0  ", "min = \"?\"  ");
+    std::fs::write(dir.join("o.toml"), open).unwrap();
+    let done = at("privfit schema bounds o.toml --data d.csv --epsilon 300 --delta 1e-6 --out 'found.toml'");
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    assert!(at(&next(&done)).status.success(), "{}", next(&done));
     std::fs::remove_dir_all(dir).unwrap();
 }
 

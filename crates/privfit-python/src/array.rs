@@ -93,6 +93,9 @@ impl Array {
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Array> {
         let interface = object.getattr("__array_interface__")?.cast_into::<PyDict>()?;
         let get = |key: &str| interface.get_item(key)?.ok_or_else(|| misuse("the array has an incomplete interface: copy it"));
+        if interface.get_item("mask")?.is_some_and(|mask| !mask.is_none()) {
+            return Err(misuse("the array has a mask, and what is masked would be read all the same: fill it first"));
+        }
         let descr: String = get("typestr")?.extract()?;
         let Some(kind) = Kind::of(&descr) else {
             return Err(misuse(format!("numbers of type {descr:?} are not read: convert them with .astype(float)")));

@@ -16,7 +16,7 @@ use privfit::model::Metrics;
 use privfit::schema::TargetValues;
 use privfit::{Error, spend};
 use pyo3::prelude::*;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 /// Exact metrics as JSON. The rows count as public.
 #[pyfunction]
@@ -42,11 +42,13 @@ pub(crate) fn evaluate(py: Python<'_>, model: &Model, data: Given<'_>, labels: O
             metrics.add(&artifact.model, &row, bounds);
             poll();
         })?;
-        let whole = |(name, value): (&str, f64)| {
+        metrics.check(&schema.target.values)?;
+        let integer = |(name, value): (&str, f64)| {
             let value = if name == "rows" { Value::from(value as u64) } else { value.into() };
             (name.to_string(), value)
         };
-        Ok(Value::Object(metrics.report().into_iter().map(whole).collect()).to_string())
+        let records = ("records".to_string(), Value::from(metrics.seen()));
+        Ok(Value::Object(std::iter::once(records).chain(metrics.report().into_iter().map(integer)).collect()).to_string())
     })
 }
 
@@ -102,19 +104,7 @@ pub(crate) fn measure(
         })?
         .bytes;
         let damaged = |_| Error::Damaged("the released metrics can't be read: use a newer privfit".into());
-        Ok(as_json(&serde_json::from_slice(&bytes).map_err(damaged)?).to_string())
+        let measured: Measured = serde_json::from_slice(&bytes).map_err(damaged)?;
+        Ok(measured.json().to_string())
     })
-}
-
-/// In the form that the command prints.
-fn as_json(measured: &Measured) -> Value {
-    let metrics = &measured.metrics;
-    let mut map: Map<String, Value> = metrics.iter().map(|m| (m.name.clone(), m.value.into())).collect();
-    let noise: Map<String, Value> = metrics.iter().filter_map(|m| Some((m.name.clone(), m.noise?.into()))).collect();
-    map.insert("noise".into(), noise.into());
-    map.insert("private".into(), measured.private.into());
-    map.insert("epsilon".into(), json!({"zero_out": measured.zero_out, "replace_one": measured.replace_one}));
-    map.insert("delta".into(), measured.delta.into());
-    map.insert("event".into(), json!(measured.event));
-    map.into()
 }

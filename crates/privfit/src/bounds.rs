@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::ledger::record::Scope;
 use crate::ledger::{Request, digest};
 use crate::loss::mean::COUNTS;
-use crate::schema::{Schema, UnitOfPrivacy};
+use crate::schema::{Schema, UnitOfPrivacy, quote};
 use privfit_kernel::account::{Adjacency, Event, Target, calibrate};
 use privfit_kernel::engine::Threads;
 use privfit_kernel::privacy::{
@@ -237,7 +237,7 @@ impl Purchase {
     }
 
     /// Reads the records: each becomes its buckets.
-    fn open(&self, source: &dyn Records, entropy: &Entropy) -> Result<Dataset> {
+    pub(crate) fn open(&self, source: &dyn Records, entropy: &Entropy) -> Result<Dataset> {
         let (columns, buckets) = (self.draft.open.len(), self.edges.len() + 1);
         let shape =
             RowShape { dimension: columns * buckets, row_norm: (columns as f64).sqrt(), sparse: true, rows_per_unit: None };
@@ -279,6 +279,13 @@ impl Purchase {
         }
         let engine = Threads::new(threads);
         let mut run = Run::begin(&data, &engine, entropy, &self.event)?;
+        let counts = self.release(&mut run)?;
+        let released = run.close(counts)?;
+        Ok(self.text(released.value(), released.event()))
+    }
+
+    /// All counts with noise: everything that leaves.
+    pub(crate) fn release(&self, run: &mut Run<'_>) -> Result<Vec<f64>> {
         let dimension = self.draft.open.len() * (self.edges.len() + 1);
         let contribution = Contribution { name: "buckets", dimension, parameters: Vec::new(), add };
         let everyone = run.everyone()?;
@@ -287,8 +294,7 @@ impl Purchase {
             let value = everyone.sum(&noise, &contribution)?;
             run.release(noise, &value)
         })?;
-        let released = run.close(counts)?;
-        Ok(self.text(released.value(), released.event()))
+        Ok(counts)
     }
 
     /// The schema from the noisy counts, and from nothing else.
@@ -300,7 +306,6 @@ impl Purchase {
             let (low, high) = place(name).and_then(|j| found[j])?;
             Some(if min { low } else { high })
         });
-        let quote = |text: &str| toml::Value::String(text.into()).to_string();
         let columns: Vec<String> = self.draft.open.iter().map(|o| quote(&o.name)).collect();
         let event = serde_json::to_string(event).unwrap_or_default();
         let plan = BoundsPlan {
@@ -422,8 +427,7 @@ mod tests {
     #[test]
     fn neighbours_stay_within_the_reach() {
         let plan = purchase(1.0, 30);
-        let (engine, dimension) = (Threads::new(1), plan.draft.open.len() * (plan.edges.len() + 1));
-        let contribution = Contribution { name: "buckets", dimension, parameters: Vec::new(), add };
+        let engine = Threads::new(1);
         let mut tape: Option<Arc<_>> = None;
         for odd in ["20,30,A,no", "", "1e308,-1e308,A,no", "x,y,z,w", "nan,inf,A,no", "-0.0,0,B,yes", "1,2"] {
             let entropy = Entropy::simulated(9);
@@ -432,13 +436,7 @@ mod tests {
                 None => Run::recorded(&data, &engine, &entropy, &plan.event).unwrap(),
                 Some(tape) => Run::replayed(&data, &engine, &entropy, &plan.event, tape).unwrap(),
             };
-            let everyone = run.everyone().unwrap();
-            run.at(&plan.noise, |run, scale| {
-                let noise = run.draw(&scale, dimension)?;
-                let value = everyone.sum(&noise, &contribution)?;
-                run.release(noise, &value)
-            })
-            .unwrap();
+            plan.release(&mut run).unwrap();
             match &tape {
                 None => tape = Some(run.tape().unwrap()),
                 Some(_) => assert!(run.movements().unwrap().iter().all(|m| m.holds(Adjacency::ReplaceOne)), "{odd}"),

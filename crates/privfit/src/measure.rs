@@ -3,8 +3,8 @@
 //! *Claim.* Released is one vector of sums over all units, with discrete Gaussian noise (Laplace noise where delta is 0). A unit adds the
 //! average of its rows' measures; each measure is in [0, 1], at most `Kind::most` of them are not 0, so that a unit's vector has an L2 norm
 //! of at most the root of that number (and an L1 norm of at most the number itself). The kernel clips each vector at that on the integers and
-//! charges twice the reach for replace-one. Accuracy, errors and the area under the curve are made from the noisy sums alone, and what they are
-//! divided by is one of them: no count of the records enters.
+//! charges twice the reach for replace-one. Accuracy, errors and the area under the curve are made from the noisy sums alone (`metric.rs`), and
+//! what they are divided by is one of them: no count of the records enters.
 
 use crate::artifact::{Artifact, epsilon};
 use crate::data::encode::UNKNOWN;
@@ -14,18 +14,15 @@ use crate::fit::Job;
 use crate::ledger::record::Scope;
 use crate::ledger::{Request, digest};
 use crate::loss::{self, Task};
+use crate::metric::{BINS, LONGEST_LOSS, Sums};
 use crate::model::{Model, Prediction, read_scores};
-use crate::schema::{Schema, TargetValues};
+use crate::schema::Schema;
 use privfit_kernel::account::{Adjacency, Event, Target, calibrate};
 use privfit_kernel::engine::Threads;
 use privfit_kernel::privacy::{Additive, Batch, Contribution, Draw, Entropy, Gaussian, Laplace, Mechanism, Run, Sink, Unit};
 use serde::{Deserialize, Serialize};
 
-/// Bins of scores for the area under the curve.
-const BINS: usize = 32;
-
-/// Losses of a prediction are cut at this many nats.
-const LONGEST_LOSS: f64 = 8.0;
+pub use crate::metric::Metric;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -192,17 +189,6 @@ pub struct Measurement {
     rows_known: bool,
 }
 
-/// A metric and the standard deviation of the noise in it, where that is simple.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Metric {
-    /// Its name, as `evaluate` has it.
-    pub name: String,
-    /// Its value.
-    pub value: f64,
-    /// Standard deviation of the noise.
-    pub noise: Option<f64>,
-}
-
 /// Private metrics with what they cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
@@ -222,8 +208,16 @@ pub struct Measured {
 
 /// Plans: a pure function of public facts and of the released model. The job says whose records these are and what may be spent.
 pub fn prepare(artifact: &Artifact, job: &Job, rows: u64) -> Result<Measurement> {
+    prepare_model(&artifact.model, job, rows)
+}
+
+/// The same for a model without its file.
+pub(crate) fn prepare_model(model: &Model, job: &Job, rows: u64) -> Result<Measurement> {
     let Some(delta) = job.delta else {
-        return Err(Error::misuse("delta is missing: add --delta (1/rows^2 is a common choice, 0 for pure privacy)"));
+        return Err(Error::misuse(format!(
+            "delta is missing: add --delta {:.1e} (1/rows^2), or --delta 0 for pure privacy",
+            1.0 / (rows.max(2) as f64).powi(2)
+        )));
     };
     if !(0.0..1.0).contains(&delta) || !(job.epsilon > 0.0 && job.epsilon.is_finite()) {
         return Err(Error::misuse("give a positive --epsilon, and a --delta from 0 to below 1"));
@@ -235,13 +229,13 @@ pub fn prepare(artifact: &Artifact, job: &Job, rows: u64) -> Result<Measurement>
         )));
     }
     let target = Target { epsilon: job.epsilon, delta };
-    let kind = if artifact.model.classes == 0 { Kind::Number } else { Kind::Classes };
-    contribution(kind, &artifact.model)?;
+    let kind = if model.classes == 0 { Kind::Number } else { Kind::Classes };
+    contribution(kind, model)?;
     let noise = SumNoise::meeting(kind, target, job.adjacency, rows)?;
     let rows_known = job.adjacency != Adjacency::AddRemove && job.schema.unit == crate::schema::UnitOfPrivacy::Row;
     let event = noise.event(kind);
     Ok(Measurement {
-        model: artifact.model.clone(),
+        model: model.clone(),
         schema: job.schema.clone(),
         kind,
         noise,
@@ -284,7 +278,7 @@ impl Measurement {
         let data = load(source, &self.schema, entropy, self.rows_known.then_some(self.rows))?;
         let engine = Threads::new(threads);
         let mut run = Run::begin(&data, &engine, entropy, &self.event)?;
-        let sums = self.noise.release(&mut run, &contribution(self.kind, &self.model)?)?;
+        let sums = self.release(&mut run)?;
         let released = run.close(sums)?;
         let (private, delta) = (!entropy.is_simulated(), self.target.delta);
         let view = |a| epsilon(&self.event, a, delta).filter(|_| private);
@@ -298,51 +292,44 @@ impl Measurement {
         })
     }
 
+    /// All sums with noise: everything that leaves.
+    pub(crate) fn release(&self, run: &mut Run<'_>) -> Result<Vec<f64>> {
+        self.noise.release(run, &contribution(self.kind, &self.model)?)
+    }
+
     /// Metrics from the noisy sums, and from nothing else.
     fn metrics(&self, sums: &[f64]) -> Vec<Metric> {
-        let sd = self.noise.deviation(self.kind);
-        let known = sums[0].max(1.0);
-        let share = |i: usize| (sums[i] / known).max(0.0).min(1.0);
-        let mut out = vec![Metric { name: "rows".into(), value: sums[0].round().max(0.0), noise: Some(sd) }];
-        let mut put = |name: &str, value: f64, noise: Option<f64>| out.push(Metric { name: name.into(), value, noise });
+        let sums = Sums { sums, deviation: self.noise.deviation(self.kind), rows: self.rows };
         match self.kind {
-            Kind::Score => {}
+            Kind::Score => Vec::new(),
             Kind::Classes => {
-                put("accuracy", share(1), Some(sd / known * (1.0 + share(1) * share(1)).sqrt()));
-                if ["logistic", "softmax"].contains(&self.model.loss.as_str()) {
-                    put("log_loss", LONGEST_LOSS * share(2), Some(LONGEST_LOSS * sd / known));
-                }
-                if self.model.weights.len() == 1 {
-                    put("auc", area(&sums[3..3 + BINS], &sums[3 + BINS..]), None);
-                }
+                let probabilities = ["logistic", "softmax"].contains(&self.model.loss.as_str());
+                sums.classes(self.model.classes, probabilities, self.model.weights.len() == 1)
             }
-            Kind::Number => {
-                let (low, high) = match self.schema.target.values {
-                    TargetValues::Bounds(low, high) => (low, high),
-                    _ => (-1.0, 1.0),
-                };
-                put("rmse", (high - low) * share(1).sqrt(), None);
-                put("mae", (high - low) * share(2), Some((high - low) * sd / known));
-                let mean = 2.0 * share(3) - 1.0;
-                let spread = share(4) - mean * mean;
-                if spread > 0.0 {
-                    put("r2", 1.0 - 4.0 * share(1) / spread, None);
-                }
-            }
+            Kind::Number => sums.number(&self.schema.target.values),
         }
-        out
     }
 }
 
-/// Area under the curve from counts by bin, of the one class and of the other. Noise below 0 stays: cut off it would pull towards a half.
-fn area(zeros: &[f64], ones: &[f64]) -> f64 {
-    let (mut below, mut area) = (0.0, 0.0);
-    for (z, o) in zeros.iter().zip(ones) {
-        area += o * (below + 0.5 * z);
-        below += z;
+impl Measured {
+    /// For programs: each metric by its name, null where it is withheld, with errors and what it cost.
+    pub fn json(&self) -> serde_json::Value {
+        let metrics = &self.metrics;
+        let of = |get: &dyn Fn(&Metric) -> Option<f64>| -> serde_json::Map<String, serde_json::Value> {
+            metrics.iter().map(|m| (m.name.clone(), get(m).into())).collect()
+        };
+        let mut map = of(&|m| m.value);
+        map.insert("noise".into(), of(&|m| m.noise).into());
+        let biased: Vec<&Metric> = metrics.iter().filter(|m| m.bias.is_some()).collect();
+        map.insert("bias".into(), biased.iter().map(|m| (m.name.clone(), serde_json::Value::from(m.bias))).collect());
+        let withheld: Vec<&str> = metrics.iter().filter(|m| m.value.is_none()).map(|m| m.name.as_str()).collect();
+        map.insert("withheld".into(), withheld.into());
+        map.insert("private".into(), self.private.into());
+        map.insert("epsilon".into(), serde_json::json!({"zero_out": self.zero_out, "replace_one": self.replace_one}));
+        map.insert("delta".into(), self.delta.into());
+        map.insert("event".into(), serde_json::to_value(&self.event).unwrap_or_default());
+        map.into()
     }
-    let all: f64 = ones.iter().sum();
-    if below > 0.0 && all > 0.0 { (area / (below * all)).max(0.0).min(1.0) } else { 0.5 }
 }
 
 #[cfg(test)]
@@ -418,14 +405,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    /// The area under a curve of two classes, from counts.
-    #[test]
-    fn areas_by_hand() {
-        assert_eq!(area(&[1.0, 0.0], &[0.0, 1.0]), 1.0);
-        assert_eq!(area(&[0.0, 1.0], &[1.0, 0.0]), 0.0);
-        assert_eq!(area(&[2.0, 2.0], &[1.0, 3.0]), (1.0 + 3.0 * 3.0) / 16.0);
-        assert_eq!(area(&[-5.0, 0.0], &[0.0, 0.0]), 0.5);
     }
 }

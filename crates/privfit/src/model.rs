@@ -1,7 +1,9 @@
 //! A released linear model: what it says about new rows. Nothing here costs anything.
 
 use crate::data::encode::{Row, UNKNOWN};
+use crate::error::{Error, Result};
 use crate::loss::{self, Kind, Task, logistic, poisson, quantile, softmax};
+use crate::schema::TargetValues;
 use serde::{Deserialize, Serialize};
 
 /// Weights and how to read scores.
@@ -152,6 +154,9 @@ pub(crate) fn read_scores(task: Task, loss: &str, loss_parameters: &[f64], score
 /// Metrics on labelled rows, gathered one row at a time.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
+    /// Rows that were given, with a known label or without.
+    seen: u64,
+    /// Those with a known label.
     rows: u64,
     right: u64,
     log_loss: f64,
@@ -178,6 +183,7 @@ struct Errors {
 impl Metrics {
     /// Adds a row with its label; a row without a known label is left out. `bounds` are those of a numeric target.
     pub fn add(&mut self, model: &Model, row: &Row, bounds: Option<(f64, f64)>) {
+        self.seen += 1;
         match (model.predict(row), bounds) {
             (Prediction::Class(class, probabilities), _) => {
                 if row.label == UNKNOWN {
@@ -230,6 +236,30 @@ impl Metrics {
             }
             (Prediction::Number(_), None) => {}
         }
+    }
+
+    /// Rows that were given, with a known label or without.
+    pub fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    /// Metrics of no row at all are no metrics: a misuse. For rows that count as public only.
+    pub fn check(&self, target: &TargetValues) -> Result<()> {
+        if self.rows > 0 {
+            return Ok(());
+        }
+        let seen = self.seen;
+        let (what, listed) = match target {
+            _ if seen == 0 => return Err(Error::misuse("there are no rows to evaluate on: give labelled rows")),
+            TargetValues::None => return Err(Error::misuse(format!("none of the {seen} rows can be read: give other rows"))),
+            TargetValues::Classes(values) => ("that is one of classes", format!("{values:?}")),
+            TargetValues::Positive(values) => ("to compare with positive", format!("{values:?}")),
+            TargetValues::Bounds(low, high) => ("that is a number, with bounds", format!("[{low:?}, {high:?}]")),
+        };
+        Err(Error::misuse(format!(
+            "none of the {seen} rows has a label {what} = {listed}: give rows with such labels, or correct [target] of the schema \
+             and train again"
+        )))
     }
 
     /// Names and values.

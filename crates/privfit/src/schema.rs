@@ -21,9 +21,12 @@ use crate::bounds::Bought;
 use crate::certificate::Declared;
 use crate::error::{Error, Result};
 use crate::loss::Task;
+use crate::schema_open;
 use privfit_kernel::account::Event;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
+
+pub use crate::schema_open::{key, quote};
 
 /// Name of a data set that has none.
 pub const UNNAMED: &str = "unnamed";
@@ -170,11 +173,19 @@ impl Schema {
     pub fn parse(text: &str) -> Result<Schema> {
         let table: Table = toml::from_str(text)
             .map_err(|e| Error::misuse(format!("the schema is not valid TOML: {}", toml_problem(text, &e))))?;
-        let open = open_marks(&table);
+        let dotted = schema_open::dotted(&table);
+        if !dotted.is_empty() {
+            let lines: Vec<String> = dotted.iter().map(|(wrong, right)| format!("\n  {right}   # not {wrong}")).collect();
+            return Err(Error::misuse(format!(
+                "a dot in the name of a column makes a table in a table: put the name in quotes, and write{}",
+                lines.concat()
+            )));
+        }
+        let open = schema_open::open(&table);
         if !open.is_empty() {
             return Err(Error::misuse(format!(
                 "the schema leaves public facts open. They can't be read off private data: take them from documentation or \
-                 domain knowledge, and replace these lines:\n{open}"
+                 domain knowledge. Put lines like these under their tables, in place of those with \"?\":\n{open}"
             )));
         }
         let mut top = Keys::new("", table);
@@ -239,7 +250,7 @@ impl Schema {
         if let Features::Table(columns) = &self.features
             && let Some((name, _)) = columns.iter().find(|c| bad(&c.1))
         {
-            return Err(Error::misuse(format!("[features.{name}]: give min below max, or a list of values")));
+            return Err(Error::misuse(format!("[features.{}]: give min below max, or a list of values", key(name))));
         }
         let table = matches!(self.features, Features::Table(_));
         if self.task() == Task::Location {
@@ -260,7 +271,10 @@ impl Schema {
         if let (Features::Table(columns), Some(target)) = (&self.features, &self.target.column)
             && columns.iter().any(|c| c.0 == *target && c.1 != Feature::Ignore)
         {
-            return Err(Error::misuse(format!("column {target:?} is both target and feature: remove [features.{target}]")));
+            return Err(Error::misuse(format!(
+                "column {target:?} is both target and feature: remove [features.{}]",
+                key(target)
+            )));
         }
         if !table && self.unit != UnitOfPrivacy::Row {
             return Err(Error::misuse("a unit column needs a table: use unit = \"row\", or CSV or Parquet"));
@@ -269,7 +283,10 @@ impl Schema {
             && let Features::Table(columns) = &self.features
             && columns.iter().any(|c| c.0 == *column && c.1 != Feature::Ignore)
         {
-            return Err(Error::misuse(format!("column {column:?} is both unit and feature: give it type = \"ignore\"")));
+            return Err(Error::misuse(format!(
+                "column {column:?} is both unit and feature: give it type = \"ignore\" in [features.{}]",
+                key(column)
+            )));
         }
         Ok(())
     }
@@ -356,7 +373,10 @@ impl Keys {
     }
 
     fn wrong<T>(&self, key: &str, fix: &str) -> Result<T> {
-        Err(Error::misuse(format!("[{}] {key}: {fix}", self.place)))
+        Err(Error::misuse(match self.place.is_empty() {
+            true => format!("[{key}]: {fix}"),
+            false => format!("[{}] {key}: {fix}", self.place),
+        }))
     }
 
     fn table(&mut self, key: &str) -> Result<Keys> {
@@ -530,7 +550,7 @@ fn features(mut keys: Keys) -> Result<(Features, Option<bool>)> {
             let Value::Table(t) = value else {
                 return keys.wrong(&name, "give a table [features.NAME] with a type");
             };
-            columns.push((name.clone(), feature(Keys::new(&format!("features.{name}"), t))?));
+            columns.push((name.clone(), feature(Keys::new(&format!("features.{}", key(&name)), t))?));
         }
         return Ok((Features::Table(columns), None));
     }
@@ -626,7 +646,6 @@ pub fn toml_problem(text: &str, error: &toml::de::Error) -> String {
     }
 }
 
-/// The lines of a draft that still say "?".
 /// What `privfit schema bounds` wrote down.
 fn bought(mut table: Keys) -> Result<Bought> {
     let wrong = || Error::misuse("[bought] is not what `privfit schema bounds` wrote: buy the bounds again");
@@ -640,43 +659,4 @@ fn bought(mut table: Keys) -> Result<Bought> {
     let plan = table.text("plan")?.map(|text| serde_json::from_str(&text).map_err(|_| wrong())).transpose()?;
     table.finish("columns, event, plan")?;
     Ok(Bought { columns, event, plan })
-}
-
-fn open_marks(table: &Table) -> String {
-    fn walk(place: &str, table: &Table, out: &mut String) {
-        let mut header = false;
-        for (key, value) in table {
-            let open = match value {
-                Value::String(s) => s == "?",
-                Value::Array(list) => list.len() == 1 && list[0].as_str() == Some("?"),
-                _ => false,
-            };
-            if open {
-                if !header {
-                    out.push_str(&format!("  [{place}]\n"));
-                    header = true;
-                }
-                let example = match key.as_str() {
-                    "min" => "min = 0          # smallest value that can occur",
-                    "max" => "max = 100        # largest value that can occur",
-                    "values" => "values = [\"a\", \"b\"]   # every value that can occur",
-                    "classes" => "classes = [\"no\", \"yes\"]   # or bounds = [0.0, 100.0] for a number",
-                    "bounds" => "bounds = [0.0, 100.0]",
-                    "column" => "column = \"NAME\"   # what is predicted",
-                    _ => "",
-                };
-                out.push_str(&if example.is_empty() { format!("  {key} = ...\n") } else { format!("  {example}\n") });
-            }
-        }
-        for (key, value) in table {
-            if let Value::Table(t) = value {
-                let place = if place.is_empty() { key.clone() } else { format!("{place}.{key}") };
-                walk(&place, t, out);
-            }
-        }
-    }
-    let mut out = String::new();
-    walk("", table, &mut out);
-    out.truncate(out.trim_end().len());
-    out
 }

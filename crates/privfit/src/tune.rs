@@ -4,6 +4,14 @@
 //! other. Released are the winner's weights, its number and its noisy score. A record is in one part: it costs the training, or the score.
 //! Candidates are planned for the same base guarantee, and that is found so that the selection as a whole meets what was asked for
 //! (`account/selection.rs` has the theorem). How many runs counted is secret, and as many are made in any case.
+//!
+//! *The winner's score is the best of several*, so it is too high. Let T be the number of runs that count, m the records that are held out, s
+//! the deviation of the noise on a score. A run's score minus its model's expected score on a new record is sub-Gaussian with variance proxy
+//! v = s^2 + 1/(4m): the noise is Gaussian, and by Hoeffding the mean of m records in [0, 1] that the model was not trained on adds the rest.
+//! Where each record is held out by a coin of rate q, their number varies too, and by Kearns and Saul the rest is
+//! (1-2q)/(2 ln((1-q)/q)) / (q m). The largest of T such excesses, however they depend on each other, is on average at most sqrt(2 v ln T),
+//! and by a union bound above sqrt(2 v ln(E[T]/b)) with a chance of at most b; T is drawn by itself, and ln is concave, so that E[T] stands
+//! for T in the first. Both rest on public facts alone, and on records that are drawn independently from those that the model will meet.
 
 use crate::artifact::{Artifact, Training};
 use crate::certificate::grade;
@@ -18,7 +26,7 @@ use crate::model::Model;
 use crate::plan_inputs::{Selection, Tried};
 use privfit_kernel::account::{self, Adjacency, Event, Stopping, Target, calibrate, expected_runs};
 use privfit_kernel::engine::Threads;
-use privfit_kernel::privacy::{BestOf, Dataset, Entropy, HeldOut, Numerics, Rate};
+use privfit_kernel::privacy::{BestOf, Dataset, Entropy, HeldOut, Numerics, Rate, Released, Winner};
 use std::collections::BTreeMap;
 
 /// One way to train.
@@ -168,11 +176,57 @@ pub struct Tuned {
     base: f64,
     held_out: HeldOut,
     trial_rows: u64,
+    optimism: Optimism,
     job: Job,
     tuning: Tuning,
     method: &'static str,
     rows: u64,
     rows_known: bool,
+}
+
+/// The winner: its number, its weights and its score.
+pub(crate) type Selected = Winner<(usize, Vec<f64>)>;
+
+/// How far the winner's score may be above what its model reaches on new records: a public fact.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Optimism {
+    /// Runs that count, on average.
+    pub runs: f64,
+    /// Bound on the excess on average.
+    pub mean: f64,
+    /// The excess is larger than this in at most one of twenty tunings.
+    pub most: f64,
+}
+
+/// Chance that the excess is above its bound.
+const BEYOND: f64 = 0.05;
+
+impl Optimism {
+    /// For so many runs on average, with noise of this deviation on a score from so many records.
+    fn new(runs: f64, deviation: f64, held_out: &HeldOut, records: u64) -> Optimism {
+        let records = records.max(1) as f64;
+        let proxy = match held_out {
+            HeldOut::Units(_) => 0.25,
+            HeldOut::Each(rate) if rate.value() < 0.5 - 1e-6 => {
+                let q = rate.value();
+                (1.0 - 2.0 * q) / (2.0 * ((1.0 - q) / q).ln()) / q
+            }
+            HeldOut::Each(rate) => 0.25 / rate.value(),
+        };
+        let proxy = deviation * deviation + proxy / records;
+        let largest = |runs: f64| (2.0 * proxy * runs.ln().max(0.0)).sqrt();
+        Optimism { runs, mean: largest(runs), most: largest(runs.max(1.0) / BEYOND) }
+    }
+
+    /// For people.
+    fn text(&self) -> String {
+        format!(
+            "the winner's score is the best of {} runs on average: up to {:.3} too high on average, and at most {:.3} in 95 of 100 tunings",
+            show(self.runs),
+            self.mean,
+            self.most
+        )
+    }
 }
 
 /// Plans all candidates for a base guarantee that the selection as a whole allows.
@@ -199,7 +253,10 @@ pub(crate) fn plan(job: &Job, tuning: &Tuning, methods: Option<&[String]>, rows:
     let whole = fit::prepare(job, rows, counted)?;
     let target = whole.problem.target;
     if target.delta == 0.0 {
-        return Err(Error::misuse("tuning needs a delta above 0: give --delta (1/rows^2 is a common choice)"));
+        return Err(Error::misuse(format!(
+            "tuning needs a delta above 0: give --delta {:.1e} (1/rows^2)",
+            1.0 / (rows.max(2) as f64).powi(2)
+        )));
     }
     let trial_rows = ((rows as f64 * part).round() as u64).max(1);
     if trial_rows >= rows {
@@ -234,6 +291,8 @@ pub(crate) fn plan(job: &Job, tuning: &Tuning, methods: Option<&[String]>, rows:
         if total <= target.epsilon {
             let texts = tuning.candidates.iter().map(Candidate::text).collect();
             let (job, tuning, method) = (job.clone(), tuning.clone(), whole.method.name);
+            let deviation = noise.deviation(Kind::Score) / trial_rows as f64;
+            let optimism = Optimism::new(expected_runs(stopping), deviation, &held_out, trial_rows);
             return Ok(Tuned {
                 candidates,
                 texts,
@@ -243,6 +302,7 @@ pub(crate) fn plan(job: &Job, tuning: &Tuning, methods: Option<&[String]>, rows:
                 base,
                 held_out,
                 trial_rows,
+                optimism,
                 job,
                 tuning,
                 method,
@@ -289,7 +349,13 @@ impl Tuned {
             ("epsilon of one run", show(self.base)),
             ("held out for scores", format!("{} records", self.trial_rows)),
             ("noise on a score", format!("{} records", show(self.noise.deviation(Kind::Score)))),
+            ("optimism", self.optimism.text()),
         ]
+    }
+
+    /// How far the winner's score may be too high.
+    pub fn optimism(&self) -> Optimism {
+        self.optimism
     }
 
     /// What this job asks of a ledger, under a name.
@@ -316,31 +382,13 @@ impl Tuned {
 
     /// Trains, and lets the best leave. Ticks once for each run.
     pub fn train(&self, data: Dataset, entropy: &Entropy, threads: usize, tick: &dyn Fn()) -> Result<Artifact> {
-        let engine = Threads::new(threads);
-        let split = data.split(entropy, self.held_out)?;
-        let whole = |weights: &[f64], candidate: &Prepared| -> Result<Model> { candidate.model(weights.to_vec(), None) };
-        let released = self.best.run(
-            &split,
-            &engine,
-            entropy,
-            |candidate, run| {
-                let prepared = &self.candidates[candidate];
-                let weights = inside(prepared.plan.run(run, &|| {}))?;
-                Ok((candidate, weights))
-            },
-            |(candidate, weights), run| {
-                let measures = inside(whole(weights, &self.candidates[*candidate]).and_then(|m| contribution(Kind::Score, &m)))?;
-                let sum = inside(self.noise.release(run, &measures))?[0];
-                tick();
-                Ok(sum / self.trial_rows as f64)
-            },
-        )?;
+        let released = self.select(data, entropy, threads, tick)?;
         let (event, numerics) = (released.event().clone(), released.numerics());
         let simulated = entropy.is_simulated();
         // No run at all has a chance with the Poisson law; then weights of 0 are what leaves.
         let (number, weights, score) = match released.into_value() {
             Some(winner) => (winner.candidate, winner.value.1, Some(winner.score)),
-            None => (0, vec![0.0; self.candidates[0].problem.features * self.candidates[0].problem.scores()], None),
+            None => (0, vec![0.0; self.weights()], None),
         };
         // Which candidates were drawn must not show in the grade: it is that of the worst of all.
         let numerics = numerics.max(self.numerics());
@@ -366,7 +414,11 @@ impl Tuned {
         if let Some(score) = score {
             let sd = self.noise.deviation(Kind::Score) / self.trial_rows as f64;
             let name = if self.job.schema.task() == Task::Number { "score (1 is best)" } else { "accuracy" };
-            training.plan.push((format!("{name} on held-out records, with noise"), format!("{score:.4} (+- {sd:.4})")));
+            let least = (score - self.optimism.most).max(0.0);
+            training.plan.push((
+                format!("{name} on held-out records, with noise, the best of several"),
+                format!("{score:.4} (noise +- {sd:.4}); on new records at least {least:.4} (95 % confidence)"),
+            ));
         }
         training.reason = None;
         training.rows = self.rows;
@@ -397,9 +449,86 @@ impl Tuned {
             score,
         }
     }
+
+    /// Weights of a model.
+    pub(crate) fn weights(&self) -> usize {
+        self.candidates[0].problem.features * self.candidates[0].problem.scores()
+    }
+
+    /// Everything that leaves: the winner with its weights and its noisy score.
+    pub(crate) fn select(
+        &self,
+        data: Dataset,
+        entropy: &Entropy,
+        threads: usize,
+        tick: &dyn Fn(),
+    ) -> Result<Released<Option<Selected>>> {
+        let engine = Threads::new(threads);
+        let split = data.split(entropy, self.held_out)?;
+        let whole = |weights: &[f64], candidate: &Prepared| -> Result<Model> { candidate.model(weights.to_vec(), None) };
+        Ok(self.best.run(
+            &split,
+            &engine,
+            entropy,
+            |candidate, run| {
+                let prepared = &self.candidates[candidate];
+                let weights = inside(prepared.plan.run(run, &|| {}))?;
+                Ok((candidate, weights))
+            },
+            |(candidate, weights), run| {
+                let measures = inside(whole(weights, &self.candidates[*candidate]).and_then(|m| contribution(Kind::Score, &m)))?;
+                let sum = inside(self.noise.release(run, &measures))?[0];
+                tick();
+                Ok(sum / self.trial_rows as f64)
+            },
+        )?)
+    }
 }
 
 /// Errors of the library on their way through the kernel. None of them depends on records.
 fn inside<T>(result: Result<T>) -> privfit_kernel::Result<T> {
     result.map_err(|_| privfit_kernel::Error::Mismatch { what: "a candidate does not run as it was planned: leave it out" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Noise from a fixed sequence: the sum of twelve uniform numbers.
+    fn normal(state: &mut u64) -> f64 {
+        (0..12).fold(-6.0, |sum, _| sum + uniform(state))
+    }
+
+    fn uniform(state: &mut u64) -> f64 {
+        *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (*state >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// The best of several equal models is above the truth, by no more than the bounds say. The sequence is fixed: nothing is left to chance.
+    #[test]
+    fn the_best_of_several_is_within_its_optimism() {
+        let mut state = 11;
+        let each = HeldOut::Each(Rate::new(0.1).unwrap());
+        for (runs, records, deviation, held_out) in
+            [(6u32, 60u64, 0.08, HeldOut::Units(60)), (20, 200, 0.01, HeldOut::Units(200)), (12, 60, 0.02, each)]
+        {
+            let bound = Optimism::new(f64::from(runs), deviation, &held_out, records);
+            let (truth, mut sum, mut beyond) = (0.7, 0.0, 0);
+            for _ in 0..2000 {
+                let best = (0..runs).fold(f64::MIN, |best, _| {
+                    let right = match held_out {
+                        HeldOut::Units(_) => (0..records).filter(|_| uniform(&mut state) < truth).count(),
+                        HeldOut::Each(_) => (0..10 * records).filter(|_| uniform(&mut state) < 0.1 * truth).count(),
+                    };
+                    best.max(right as f64 / records as f64 + deviation * normal(&mut state))
+                });
+                sum += best - truth;
+                beyond += u32::from(best - truth > bound.most);
+            }
+            let mean = sum / 2000.0;
+            assert!(mean > 0.0 && mean <= bound.mean && beyond <= 160, "{mean} {beyond} {bound:?}");
+            assert!(mean > 0.4 * bound.mean, "the bound is not idle: {mean} {bound:?}");
+        }
+        assert_eq!(Optimism::new(1.0, 0.1, &HeldOut::Units(10), 10).mean, 0.0, "one run is not the best of several");
+    }
 }

@@ -14,6 +14,7 @@ pub mod noisy_sgd;
 pub mod noisy_thresholding;
 pub mod objective;
 pub mod objective_pure;
+mod offset;
 pub mod output;
 pub mod output_gd;
 pub mod permutation_sgd;
@@ -22,6 +23,8 @@ pub mod random_round_sgd;
 pub mod statistics;
 mod support;
 mod teacher;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod transfer_blocks;
 pub mod transfer_convex;
 pub mod transfer_support;

@@ -239,6 +239,10 @@ pub trait Plan: Send + Sync {
     fn describe(&self) -> Vec<(&'static str, String)>;
     /// Standard deviation of the noise on a gradient sum of all records, for forecasts.
     fn gradient_noise(&self) -> f64;
+    /// Whether noise is relative to the spread of the data and not to the bounds of the schema.
+    fn standardises(&self) -> bool {
+        false
+    }
     /// Ticks that `run` reports; public.
     fn ticks(&self) -> u64;
     /// Runs, and returns the weights, score after score.

@@ -311,6 +311,10 @@ impl Plan for Statistics {
         self.moments.standard_deviation()
     }
 
+    fn standardises(&self) -> bool {
+        true
+    }
+
     fn ticks(&self) -> u64 {
         4 + STEPS.len() as u64
     }

@@ -158,7 +158,7 @@ impl Facts {
                 let name = format!("{}{}", r.method, if r.method == chosen { " *" } else { "" });
                 vec![
                     name,
-                    format!("{} to {} {}", significant(p.forecast.value), significant(p.forecast.most), p.forecast.unit()),
+                    format!("{}, below {} {}", significant(p.forecast.value), significant(p.forecast.most), p.forecast.unit()),
                     significant(p.noise),
                     plan.join(", "),
                 ]

@@ -192,23 +192,11 @@ fn score_block(data: &Dataset, cells: &[i16], rows: &[usize], weights: &[f32], o
         Rows::Sparse { start, index, value } => {
             for (i, row) in rows.iter().enumerate() {
                 let range = start[*row]..start[row + 1];
-                out[i * stride] = sparse_dot(&index[range.clone()], &value[range], weights);
+                let pairs = index[range.clone()].iter().zip(&value[range]);
+                out[i * stride] = pairs.map(|(j, x)| f32::from(*x) * weights[*j as usize]).sum();
             }
         }
     }
-}
-
-/// Inner product of a row of pairs with the weights: four sums side by side, since each addition waits for the one before it.
-#[inline]
-fn sparse_dot(index: &[u32], value: &[i16], weights: &[f32]) -> f32 {
-    let product = |(j, x): (&u32, &i16)| f32::from(*x) * weights[*j as usize];
-    let mut sums = [0f32; 4];
-    let (whole, cells) = (index.chunks_exact(4), value.chunks_exact(4));
-    let rest: f32 = whole.remainder().iter().zip(cells.remainder()).map(product).sum();
-    for (j, x) in whole.zip(cells) {
-        sums.iter_mut().zip(j.iter().zip(x)).for_each(|(s, pair)| *s += product(pair));
-    }
-    (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest
 }
 
 /// Inner product of a row of d cells with padded weights; cells past the row meet weights of zero.

@@ -7,6 +7,7 @@ use crate::{Format, Misuse, note, print_line};
 use privfit::account::Adjacency;
 use privfit::constraint::Constraint;
 use privfit::fit::{Job, prepare};
+use privfit::forecast::Forecast;
 use privfit::loss::{self, Kind};
 use privfit::method::{self, Settings, auto};
 use privfit::schema::{Feature, Features, Scaling, Schema, Target, TargetValues, UnitOfPrivacy};
@@ -36,9 +37,7 @@ struct Row {
 }
 
 struct Planned {
-    forecast: f64,
-    what: &'static str,
-    unit: &'static str,
+    forecast: Forecast,
     plan: Vec<(String, String)>,
     noise: f64,
 }
@@ -112,7 +111,7 @@ impl Facts {
         let bar = crate::progress::Bar::new(method::ALL.len() as u64, format == Format::Text, "planning");
         let mut rows = planned_by_all(&job, self.rows, &|| bar.tick());
         bar.finish();
-        let key = |r: &Row| r.outcome.as_ref().map_or(f64::INFINITY, |p| p.forecast);
+        let key = |r: &Row| r.outcome.as_ref().map_or(f64::INFINITY, |p| p.forecast.value);
         rows.sort_by(|a, b| key(a).total_cmp(&key(b)));
         if format == Format::Json {
             self.print_json(&rows, delta, chosen, &job);
@@ -128,7 +127,7 @@ impl Facts {
             .map(|r| match &r.outcome {
                 Ok(p) => {
                     let plan: serde_json::Map<_, _> = p.plan.iter().map(|(k, v)| (k.clone(), v.clone().into())).collect();
-                    json!({"method": r.method, "applies": true, "forecast": {"what": p.what, "value": p.forecast}, "noise": p.noise,
+                    json!({"method": r.method, "applies": true, "forecast": {"what": p.forecast.what, "value": p.forecast.value, "most": p.forecast.most}, "noise": p.noise,
                         "plan": plan})
                 }
                 Err(why) => json!({"method": r.method, "applies": false, "why": why}),
@@ -142,13 +141,13 @@ impl Facts {
 
     fn print_text(&self, rows: &[Row], delta: f64, chosen: &str, reason: &str) {
         let (paint, width) = (Paint::out(), width());
-        let what = rows.iter().find_map(|r| r.outcome.as_ref().ok()).map_or("", |p| p.what);
+        let what = rows.iter().find_map(|r| r.outcome.as_ref().ok()).map_or("", |p| p.forecast.what);
         print_line(&format!(
             "{} rows, {} features, loss {}, epsilon {} at delta {delta:e}, {}",
             self.rows, self.features, self.loss, self.epsilon, self.adjacency
         ));
-        print_line(&format!("forecast: {what}; a rule of thumb"));
-        print_line("that counts noise, and not what a ridge or columns left out cost\n");
+        print_line(&format!("forecast: {what}; a rule of thumb, and what it was below"));
+        print_line("on every table that was tried; it counts noise, not what columns left out cost\n");
         let cells: Vec<Vec<String>> = rows
             .iter()
             .filter_map(|r| r.outcome.as_ref().ok().map(|p| (r, p)))
@@ -157,7 +156,12 @@ impl Facts {
                 let short = p.plan.iter().filter(|(k, _)| !long.iter().any(|l| k.contains(l)));
                 let plan: Vec<String> = short.map(|(k, v)| format!("{k} {v}")).collect();
                 let name = format!("{}{}", r.method, if r.method == chosen { " *" } else { "" });
-                vec![name, format!("{} {}", significant(p.forecast), p.unit), significant(p.noise), plan.join(", ")]
+                vec![
+                    name,
+                    format!("{}, below {} {}", significant(p.forecast.value), significant(p.forecast.most), p.forecast.unit()),
+                    significant(p.noise),
+                    plan.join(", "),
+                ]
             })
             .collect();
         table(&["method", "forecast", "noise", "plan"], &cells, width, paint).iter().for_each(|l| print_line(l));
@@ -205,13 +209,7 @@ fn planned(job: &Job, rows: u64) -> Result<Planned, String> {
     let prepared = prepare(job, rows, false).map_err(|e| e.to_string())?;
     let forecast = privfit::forecast::forecast(&prepared.problem, prepared.plan.as_ref());
     let plan = prepared.plan.describe().into_iter().map(|(k, v)| (k.to_string(), v)).collect();
-    Ok(Planned {
-        forecast: forecast.value,
-        what: forecast.what,
-        unit: if forecast.what.starts_with("points") { "points" } else { "per cent" },
-        plan,
-        noise: prepared.plan.gradient_noise(),
-    })
+    Ok(Planned { forecast, plan, noise: prepared.plan.gradient_noise() })
 }
 
 /// Three significant digits.

@@ -353,7 +353,7 @@ impl Fit {
                 "method": prepared.method.name, "loss": prepared.problem.loss.name, "rows": prepared.problem.rows,
                 "features": prepared.problem.features, "adjacency": job.adjacency.name(), "delta": delta,
                 "epsilon": {"zero_out": zero, "replace_one": replace}, "plan": plan, "event": event,
-                "forecast": {"what": forecast.what, "value": forecast.value},
+                "forecast": {"what": forecast.what, "value": forecast.value, "most": forecast.most},
             });
             print_line(&json.to_string());
             return Ok(());

@@ -245,5 +245,5 @@ fn write(path: &std::path::Path, report: &str) -> Result<(), Failure> {
     #[cfg(unix)]
     options.mode(0o600);
     let written = options.open(path).and_then(|mut f| writeln!(f, "{report}"));
-    written.map_err(|e| Failure::misuse(format!("cannot write {}: {e}; give a new path", path.display())))
+    written.map_err(|e| crate::unwritable(path, &e))
 }

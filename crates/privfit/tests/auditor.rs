@@ -126,8 +126,10 @@ type Shown = (&'static str, &'static str, &'static [(&'static str, f64)], Adjace
 
 const ONE_STEP: &[(&str, f64)] = &[("steps", 1.0), ("momentum", 0.0), ("rate", 1.0)];
 
+const NO_OFFSET: &[(&str, f64)] = &[("steps", 1.0), ("momentum", 0.0), ("rate", 1.0), ("offset", 0.0)];
+
 /// Correct configurations, every private method among them.
-const CORRECT: [Shown; 32] = {
+const CORRECT: [Shown; 35] = {
     use Adjacency::{AddRemove, ReplaceOne, ZeroOut};
     [
         ("noisy-gd", "logistic", ONE_STEP, ZeroOut, 0.5),
@@ -135,8 +137,9 @@ const CORRECT: [Shown; 32] = {
         ("noisy-gd", "logistic", ONE_STEP, AddRemove, 0.5),
         ("noisy-gd", "logistic", &[("steps", 10.0)], ZeroOut, 0.2),
         ("noisy-gd", "softmax", ONE_STEP, ZeroOut, 0.2),
-        ("noisy-gd", "quantile", ONE_STEP, ZeroOut, 0.5),
-        ("noisy-gd", "poisson", ONE_STEP, ZeroOut, 0.2),
+        ("noisy-gd", "quantile", NO_OFFSET, ZeroOut, 0.5),
+        ("noisy-gd", "poisson", NO_OFFSET, ZeroOut, 0.2),
+        ("noisy-gd", "poisson", ONE_STEP, ReplaceOne, 0.0),
         ("noisy-gd", "hinge", ONE_STEP, ZeroOut, 0.5),
         ("noisy-gd", "geometric-median", &[("steps", 1.0)], ZeroOut, 0.5),
         ("noisy-sgd", "logistic", &[("steps", 5.0), ("sampling_rate", 0.5)], ZeroOut, 0.0),
@@ -150,7 +153,9 @@ const CORRECT: [Shown; 32] = {
         ("objective", "logistic", &[], ZeroOut, 0.0),
         ("objective", "logistic", &[], ReplaceOne, 0.0),
         ("objective", "poisson", &[], ZeroOut, 0.0),
+        ("objective", "huber", &[], ReplaceOne, 0.0),
         ("objective-pure", "logistic", &[], ZeroOut, 0.0),
+        ("objective-pure", "poisson", &[], ZeroOut, 0.0),
         ("hyperparameter-free", "logistic", &[], ZeroOut, 0.0),
         ("frank-wolfe", "logistic", &[("steps", 3.0)], ZeroOut, 0.0),
         ("statistics", "squared", &[], ZeroOut, 0.0),

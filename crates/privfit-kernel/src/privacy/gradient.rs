@@ -160,11 +160,14 @@ pub(crate) fn add_gradients(
                     }
                 }
                 (Rows::Sparse { start, index, value }, cap) => {
+                    let out = &mut out[o * d..(o + 1) * d];
                     let cap = cap.unwrap_or(i16::MAX);
                     for (z, row) in column[..n].iter().zip(rows) {
-                        for p in start[*row]..start[row + 1] {
-                            let slot = &mut out[o * d + index[p] as usize];
-                            *slot = slot.wrapping_add(i64::from(*z) * i64::from(value[p].clamp(-cap, cap)));
+                        let (range, z) = (start[*row]..start[row + 1], i32::from(*z));
+                        for (j, x) in index[range.clone()].iter().zip(&value[range]) {
+                            let slot = &mut out[*j as usize];
+                            // Both below 2^15 in size.
+                            *slot = slot.wrapping_add(i64::from(z * i32::from((*x).clamp(-cap, cap))));
                         }
                     }
                 }

@@ -191,6 +191,23 @@ pub fn build(entry: &LossEntry, numbers: &[f64], classes: usize, positive: usize
     })
 }
 
+/// The parameter of that number, for where scores begin; 0 if it is left out.
+#[inline(always)]
+fn offset(p: &LossParameters, at: usize) -> f64 {
+    p.get(at).copied().unwrap_or(0.0)
+}
+
+/// The same loss of a number for scores that begin at `offset` instead of 0; counts are clamped at the part `clamp` of their bound. No
+/// constant depends on the two numbers, which may be released ones: only the value at zero is bounded for all of them.
+pub fn starting_at(loss: &Loss, offset: f64, clamp: f64) -> Loss {
+    match loss.name {
+        "squared" | "huber" => huber::starting_at(loss, offset),
+        "quantile" => quantile::starting_at(loss, offset),
+        "poisson" => poisson::starting_at(loss, offset, clamp),
+        _ => loss.clone(),
+    }
+}
+
 /// e^x for arguments cut at +-80, by a polynomial that the compiler can vectorise; relative error below 3e-7.
 #[inline(always)]
 pub(crate) fn fast_exp(x: f32) -> f32 {
@@ -293,7 +310,12 @@ mod tests {
                         let pick = |(i, n): (usize, &Number)| [0.1f64, 0.5, 1.0][(round + i) % 3].max(n.range.0).min(n.range.1);
                         let numbers: Vec<f64> = entry.numbers.iter().enumerate().map(pick).collect();
                         // Losses without scores have tests of their own, beside them.
-                        out.extend(build(entry, &numbers, k, 1, &weights).map(|loss| (loss, k)));
+                        let built = build(entry, &numbers, k, 1, &weights);
+                        let moved = |loss: &Loss| starting_at(loss, [-1.0, -0.3, 0.0][round], [1.0, 0.25, 0.01][round]);
+                        if entry.kind == Kind::Number {
+                            out.extend(built.iter().map(|loss| (moved(loss), k)));
+                        }
+                        out.extend(built.map(|loss| (loss, k)));
                     }
                 }
             }

@@ -1,11 +1,12 @@
 //! Quantile regression for targets in [-1, 1]: the pinball loss of the residual r = y - s at level q, q r above and (q - 1) r
 //! below, averaged over r - h ... r + h, which rounds its corner: (q - 1/2) r + r^2 / 4h + h / 4 for |r| <= h, unchanged beyond.
-//! Parameters: q, h.
+//! Parameters: q, h, and where scores begin (0 if it is left out): s stands for score + offset.
 //!
 //! Constants for rows of norm 1: the slope in s goes from -q to 1 - q, linearly over |r| <= h, so its size is at most max(q, 1 -
 //! q) and the second derivative at most 1 / 2h. An average of pinball losses is never below the pinball loss, hence never
 //! negative. At s = 0 it is convex in y, so largest at y = 1 or -1: max(q, 1 - q), or |q - 1/2| + (h + 1/h) / 4 for h above 1.
 
+use super::offset;
 use privfit_kernel::privacy::Loss;
 
 /// The loss.
@@ -17,22 +18,22 @@ pub fn quantile(level: f64, width: f64) -> Loss {
         outputs: 1,
         parameters: vec![level, width],
         values: |p, scores, labels, out| {
-            let (q, h) = (p[0], p[1]);
+            let (q, h, begin) = (p[0], p[1], offset(p, 2));
             for ((o, s), y) in out.iter_mut().zip(scores).zip(labels) {
-                let r = f64::from(*y) - s;
+                let r = f64::from(*y) - s - begin;
                 *o = if r.abs() <= h { (q - 0.5) * r + r * r / (4.0 * h) + 0.25 * h } else { pinball(q, r) };
             }
         },
         slopes: |p, scores, labels, out| {
-            let (q, steep) = (p[0] as f32, (0.5 / p[1]) as f32);
+            let (q, steep, begin) = (p[0] as f32, (0.5 / p[1]) as f32, offset(p, 2) as f32);
             for ((o, s), y) in out.iter_mut().zip(scores).zip(labels) {
-                *o = (0.5 - q + (s - y) * steep).max(-q).min(1.0 - q);
+                *o = (0.5 - q + (s + begin - y) * steep).max(-q).min(1.0 - q);
             }
         },
         slopes_exact: |p, scores, labels, out| {
-            let (q, steep) = (p[0], 0.5 / p[1]);
+            let (q, steep, begin) = (p[0], 0.5 / p[1], offset(p, 2));
             for ((o, s), y) in out.iter_mut().zip(scores).zip(labels) {
-                *o = (0.5 - q + (s - f64::from(*y)) * steep).max(-q).min(1.0 - q);
+                *o = (0.5 - q + (s + begin - f64::from(*y)) * steep).max(-q).min(1.0 - q);
             }
         },
         labels: (-1.0, 1.0),
@@ -42,6 +43,12 @@ pub fn quantile(level: f64, width: f64) -> Loss {
         trace: curvature,
         at_zero: if width <= 1.0 { steepest } else { (level - 0.5).abs() + 0.25 * (width + 1.0 / width) },
     }
+}
+
+/// The same with scores that begin anywhere in [-1, 1]: residuals at scores of zero are up to 2, beyond every corner.
+pub fn starting_at(loss: &Loss, offset: f64) -> Loss {
+    let (level, width) = (loss.parameters[0], loss.parameters[1]);
+    Loss { parameters: vec![level, width, offset], at_zero: 2.0 * loss.lipschitz, ..loss.clone() }
 }
 
 /// The loss with its corner, of a residual target - prediction.

@@ -30,7 +30,7 @@ pub const METHOD: Method = Method {
               term b by at most L (replace-one 2 L) and the log determinant by at most k ln(1 + trace/(k ridge)), k and trace \
               being rank and trace of its curvature; output noise covers the solver's error and is charged as a release of its \
               own.",
-    settings: &[],
+    settings: &[super::offset::SETTING],
     published: false,
     plan,
 };

@@ -14,6 +14,7 @@ pub mod noisy_sgd;
 pub mod noisy_thresholding;
 pub mod objective;
 pub mod objective_pure;
+mod offset;
 pub mod output;
 pub mod output_gd;
 pub mod permutation_sgd;
@@ -22,6 +23,8 @@ pub mod random_round_sgd;
 pub mod statistics;
 mod support;
 mod teacher;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod transfer_blocks;
 pub mod transfer_convex;
 pub mod transfer_support;
@@ -236,6 +239,10 @@ pub trait Plan: Send + Sync {
     fn describe(&self) -> Vec<(&'static str, String)>;
     /// Standard deviation of the noise on a gradient sum of all records, for forecasts.
     fn gradient_noise(&self) -> f64;
+    /// Whether noise is relative to the spread of the data and not to the bounds of the schema.
+    fn standardises(&self) -> bool {
+        false
+    }
     /// Ticks that `run` reports; public.
     fn ticks(&self) -> u64;
     /// Runs, and returns the weights, score after score.

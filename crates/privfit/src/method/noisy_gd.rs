@@ -8,13 +8,16 @@
 //! only. A unit of several rows has its gradients added up and cut as one.
 //!
 //! *Accuracy.* Noise of the steps averages out, so that many small steps cost little; the total time of the descent takes the place of
-//! a ridge. rate = n / (250 x noise over clip of one release with the whole budget), at most 32, found on generated data; for
-//! numbers also at most 4 over the smoothness of the loss, about where momentum of 0.9 begins to swing.
+//! a ridge. rate = n / (250 x noise over clip of one release with the whole budget), at most 32, found on generated data, and
+//! at most 0.9 (1 + sqrt momentum)^2 over the smoothness of the loss, up to where momentum damps every direction: 6.8 for softmax, 13.7
+//! for the logistic loss. 100 steps, and up to four times as many where that limit makes them shorter; on sparse rows with little budget
+//! as few as twelve longer ones, with less momentum.
 //!
 //! *Needs.* Any loss, any number of rows to a unit, delta > 0. Time: one pass over the data for each step.
 //!
 //! *Reference.* Song, Chaudhuri, Sarwate 2013; Bassily, Smith, Thakurta 2014; exact composition of Dong, Roth, Su 2019.
 
+use super::offset::{self, Offset};
 use super::{Method, Plan, Problem, show};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
@@ -43,7 +46,45 @@ pub(super) const SETTINGS: &[(&str, &str)] = &[
     ("momentum", "part of the last move that is kept, from 0 to 1"),
     ("clip", "largest gradient of a record"),
     ("ridge", "strength of a ridge outside of the clipped sum, in sum form"),
+    offset::SETTING,
 ];
+
+/// Longest step, whatever the loss.
+const LONGEST: f64 = 32.0;
+/// Fewest steps.
+const STEPS: f64 = 100.0;
+
+/// Longest step that momentum damps. In a direction of curvature h a step of length r multiplies what is left by a root of x^2 - (1 + m - r h) x + m,
+/// whose size is sqrt(m) as long as r h < (1 + sqrt m)^2, and 1 at 2 (1 + m). Rows lie in the unit ball, so that no curvature is above
+/// the smoothness of the loss. A tenth less, since next to the end both roots are the same and what is left grows before it falls.
+fn stable_rate(momentum: f64, smoothness: f64) -> f64 {
+    // Without smoothness there is no such limit, and steps stay as long as they were found to be good for.
+    if smoothness.is_finite() { 0.9 * (1.0 + momentum.sqrt()).powi(2) / smoothness } else { LONGEST }
+}
+
+/// Part of the last move that is kept.
+const MOMENTUM: f64 = 0.9;
+/// Fewest steps on sparse rows.
+const FEWEST: u64 = 12;
+
+/// Distance that a direction without curvature goes for a gradient of 1: steps of length 1, averaged over their second half.
+fn distance(steps: f64, momentum: f64) -> f64 {
+    (0.75 * steps - momentum / (1.0 - momentum)) / (1.0 - momentum)
+}
+
+/// Steps, momentum and rate for little budget on sparse rows, where a hundred small steps go no further than few long ones: as few as go
+/// the same way at a stable rate, with the momentum that is damped to a twentieth by the end. The way is that of a hundred steps, and down to
+/// 0.35 of it with less budget: on sparse text and generated rows at epsilon 0.1 to 2 that was as good or better. None if it takes
+/// a hundred steps.
+fn few_steps(wanted: f64, smoothness: f64) -> Option<(f64, f64, f64)> {
+    let way = wanted * distance(STEPS, MOMENTUM) * (wanted / stable_rate(MOMENTUM, smoothness)).max(0.35);
+    (FEWEST..STEPS as u64).find_map(|steps| {
+        let steps = steps as f64;
+        let momentum = MOMENTUM.min(0.05f64.powf(2.0 / steps));
+        let rate = way / distance(steps, momentum);
+        (rate <= stable_rate(momentum, smoothness)).then_some((steps, momentum, rate))
+    })
+}
 
 /// Noisy steps, and what is made of them. Other methods of this kind plan one of these too.
 pub(super) struct Steps {
@@ -61,6 +102,7 @@ pub(super) struct Steps {
     pub(super) event: Event,
     pub(super) constraint: Constraint,
     pub(super) features: usize,
+    pub(super) offset: Option<Offset>,
 }
 
 /// Which iterate is the answer.
@@ -95,6 +137,34 @@ pub(super) fn calibrated_steps(
     event_of(multiplier)
 }
 
+/// The same after an offset, where one applies. With samples its noise is that of as many steps on everyone: what samples save, steps
+/// keep.
+fn with_offset(
+    problem: &Problem,
+    losses: &[Loss],
+    clip: f64,
+    sampled: Option<Rate>,
+    steps: u64,
+) -> Result<(Gaussian, Option<Offset>, Event)> {
+    if !offset::applies(problem) {
+        let (mechanism, event) = calibrated_steps(problem, losses, clip, sampled, steps, false)?;
+        return Ok((mechanism, None, event));
+    }
+    // A step's noise over that of the whole, on everyone.
+    let root = (steps as f64).sqrt() * sampled.map_or(1.0, |r| r.value());
+    let dimension = problem.features * losses[0].outputs;
+    let make = |nm: f64| -> Result<(Gaussian, Option<Offset>, Event)> {
+        let mechanism = Gaussian::for_gradients(clip, nm)?;
+        let offset = Offset::new(problem, false, nm / root)?;
+        let mut events = offset.as_ref().map_or(Vec::new(), Offset::events);
+        events.push(planned_step(&mechanism, dimension, sampled).repeated(steps));
+        Ok((mechanism, offset, Event::Compose(events)))
+    };
+    let failed = Event::NotPrivate { why: "no such plan".into() };
+    let multiplier = calibrate(problem.target, |nm| make(nm).map_or(failed.clone(), |m| m.2), problem.adjacency)?.upper;
+    make(multiplier)
+}
+
 /// Plans a descent on everyone, or on Poisson samples.
 pub(super) fn plan(problem: &Problem, sampling: Option<f64>) -> Result<Box<dyn Plan>> {
     problem.needs_delta(if sampling.is_some() { "noisy-sgd" } else { "noisy-gd" })?;
@@ -109,20 +179,34 @@ pub(super) fn plan(problem: &Problem, sampling: Option<f64>) -> Result<Box<dyn P
     losses.iter_mut().for_each(|l| l.lipschitz = clip);
     let rows_clip = clip * if problem.rows_per_unit > 1 { (problem.rows_per_unit as f64).sqrt() } else { 1.0 };
     let sampled = sampling.map(Rate::new).transpose()?;
-    let default_steps = if sampled.is_some() { (20.0 / sampling.unwrap_or(1.0)).clamp(100.0, 5000.0).round() } else { 100.0 };
-    let steps = settings.within("steps", default_steps, 1.0, 1e7)?.round() as u64;
-    let (mechanism, event) = calibrated_steps(problem, &losses, rows_clip, sampled, steps, false)?;
-    let momentum = settings.within("momentum", 0.9, 0.0, 0.999)?;
     let fraction = sampling.unwrap_or(1.0);
-    // Momentum of 0.9 swings where rate x curvature is above 3.8, and curvature is at most the smoothness of the loss.
-    let fastest = if problem.task == Task::Number { (4.0 / losses[0].smoothness).min(32.0) } else { 32.0 };
     // The rule was found for slopes up to 1/2 and curvature up to 1/4. Steeper losses bring more noise, curved ones learn faster.
     let slower = match problem.task {
         Task::Classes(_) if !several => (0.5 / clip).min(1.0) * (0.25 / losses[0].smoothness.min(1.0)).sqrt().min(1.0),
         _ => 1.0,
     };
     let noise = problem.single_noise()? * (losses.len() as f64).sqrt();
-    let rate = settings.within("rate", (slower * n / (250.0 * noise)).min(fastest), 1e-9, 1e9)?;
+    let wanted = (slower * n / (250.0 * noise)).min(LONGEST);
+    let given = ["rate", "momentum", "steps"].iter().any(|key| settings.0.contains_key(*key));
+    let short = problem.sparse && !several && sampled.is_none() && !given;
+    let (usual_steps, usual_momentum, usual_rate) = match short.then(|| few_steps(wanted, losses[0].smoothness)).flatten() {
+        Some(few) => few,
+        None => {
+            let momentum = settings.within("momentum", MOMENTUM, 0.0, 0.999)?;
+            let rate = wanted.min(stable_rate(momentum, losses[0].smoothness));
+            // What a step may not go, more of them go.
+            let steps = match sampled {
+                Some(_) => (20.0 / fraction).clamp(100.0, 5000.0).round(),
+                None if settings.0.contains_key("rate") => STEPS,
+                None => (STEPS * wanted / rate).clamp(STEPS, 4.0 * STEPS).round(),
+            };
+            (steps, momentum, rate)
+        }
+    };
+    let momentum = settings.within("momentum", usual_momentum, 0.0, 0.999)?;
+    let rate = settings.within("rate", usual_rate, 1e-9, 1e9)?;
+    let steps = settings.within("steps", usual_steps, 1.0, 1e7)?.round() as u64;
+    let (mechanism, offset, event) = with_offset(problem, &losses, rows_clip, sampled, steps)?;
     let divide = n * fraction;
     let ridge = settings.within("ridge", 0.0, 0.0, 1e12)?;
     if rate * ridge / divide > 1.0 {
@@ -143,6 +227,7 @@ pub(super) fn plan(problem: &Problem, sampling: Option<f64>) -> Result<Box<dyn P
         event,
         constraint: problem.constraint,
         features: problem.features,
+        offset,
     }))
 }
 
@@ -162,6 +247,7 @@ impl Plan for Steps {
         if let Some(rate) = self.sampled {
             out.push(("sampling rate", show(rate.value())));
         }
+        out.extend(self.offset.as_ref().map(Offset::describe));
         out
     }
 
@@ -175,8 +261,11 @@ impl Plan for Steps {
     }
 
     fn run(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<Vec<f64>> {
+        let start = self.offset.as_ref().map(|o| o.find(run)).transpose()?;
         let mut weights = Vec::new();
         for loss in &self.losses {
+            let moved = start.as_ref().map(|s| s.loss(loss));
+            let loss = moved.as_ref().unwrap_or(loss);
             let steps = match self.answer {
                 // Multiply and take the upper half: off from uniform by less than steps / 2^64.
                 Answer::Random => 1 + ((u128::from(run.public_word()?) * u128::from(self.steps)) >> 64) as u64,
@@ -184,6 +273,7 @@ impl Plan for Steps {
             };
             weights.extend(self.descend(run, loss, steps, tick)?);
         }
+        start.iter().for_each(|s| s.fold(&mut weights));
         Ok(weights)
     }
 }
@@ -222,5 +312,55 @@ impl Steps {
         }
         average.iter_mut().for_each(|a| *a /= averaged as f64);
         Ok(average)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{plan, schema};
+    use crate::Schema;
+
+    /// Sparse rows with little budget take few passes over the data; they took a hundred. More budget takes more.
+    #[test]
+    fn little_budget_takes_few_passes_over_sparse_rows() {
+        let text = "[dataset]\nname = \"s\"\n[target]\nclasses = [\"-1\", \"1\"]\n[features]\nkind = \"sparse\"\ndimension = 2000\nrow_norm = 1.0\n";
+        let schema = Schema::parse(text).unwrap();
+        let steps = |epsilon: f64| -> f64 {
+            let prepared = plan(&schema, "auto", "logistic", 10_000, epsilon, &[]);
+            assert_eq!(prepared.method.name, "noisy-gd");
+            prepared.plan.describe().iter().find(|p| p.0 == "steps").unwrap().1.parse().unwrap()
+        };
+        assert!(steps(0.1) <= 14.0 && steps(0.5) <= 30.0 && steps(0.1) < steps(0.5), "{} {}", steps(0.1), steps(0.5));
+    }
+
+    /// At the longest step that a plan takes, momentum damps a direction of the largest curvature: for softmax it did not, and the
+    /// loss rose with epsilon.
+    #[test]
+    fn steps_are_stable_by_rule() {
+        for (loss, target) in [
+            ("softmax", "classes = [\"a\", \"b\", \"c\"]"),
+            ("softmax", "classes = [\"a\", \"b\", \"c\"]\nweights = [1.0, 5.0, 1.0]"),
+            ("logistic", "classes = [\"a\", \"b\"]"),
+            ("huber-svm", "classes = [\"a\", \"b\"]"),
+            ("squared", "bounds = [-1, 1]"),
+            ("quantile", "bounds = [-1, 1]"),
+            ("poisson", "bounds = [0, 1]"),
+        ] {
+            for (epsilon, set) in
+                [(0.1, &[][..]), (4.0, &[]), (50.0, &[]), (50.0, &[("momentum", 0.0)]), (50.0, &[("momentum", 0.99)])]
+            {
+                let prepared = plan(&schema(4, "", target), "noisy-gd", loss, 1_000_000, epsilon, set);
+                let number =
+                    |key: &str| -> f64 { prepared.plan.describe().iter().find(|p| p.0 == key).unwrap().1.parse().unwrap() };
+                let curvature = number("rate") * prepared.problem.build_loss(1).unwrap().smoothness;
+                let (momentum, steps) = (number("momentum"), if set.is_empty() { 100 } else { 2000 });
+                let (mut w, mut by) = (1.0, 0.0);
+                for _ in 0..steps {
+                    by = momentum * by - curvature * w;
+                    w += by;
+                }
+                assert!(w.abs() < 0.1 || curvature < 1e-2, "{loss} {epsilon} {set:?}: {w} after {steps} steps");
+            }
+        }
     }
 }

@@ -75,5 +75,6 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         event,
         constraint,
         features: problem.features,
+        offset: None,
     }))
 }

@@ -34,6 +34,7 @@ pub const METHOD: Method = Method {
         ("momentum", "part of the last move that is kept, from 0 to 1"),
         ("clip", "largest gradient of a record"),
         ("ridge", "strength of a ridge outside of the clipped sum, in sum form"),
+        super::offset::SETTING,
     ],
     published: false,
     plan,

@@ -20,10 +20,12 @@
 //! *Reference.* Approximate minima perturbation (AMP) of Iyengar, Near, Song, Thakkar, Thakurta, Wang 2019, after Chaudhuri,
 //! Monteleoni, Sarwate 2011 and Kifer, Smith, Thakurta 2012; curve after Redberg, Koskela, Wang 2023.
 
+use super::offset::{self, Offset};
 use super::vector_noise::VectorNoise;
 use super::{Method, Plan, Problem, head_losses, needs_smooth, show};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
+use crate::loss::Task;
 use privfit_kernel::account::{Event, calibrate};
 use privfit_kernel::privacy::{self, LinearTerm, Loss, Run};
 
@@ -39,7 +41,11 @@ pub const METHOD: Method = Method {
               dimensions as its gradient spans, and changes the log determinant by at most k ln(1 + trace/(k ridge)), k and \
               trace being rank and trace of its curvature. The solver's error tau/ridge on either side is covered by output \
               noise that is charged as a release of its own.",
-    settings: &[("ridge", "strength of the ridge, in sum form"), ("radius", "expected length of the weights (sets the ridge)")],
+    settings: &[
+        ("ridge", "strength of the ridge, in sum form"),
+        ("radius", "expected length of the weights (sets the ridge)"),
+        offset::SETTING,
+    ],
     published: false,
     plan,
 };
@@ -53,7 +59,11 @@ pub(super) struct Objective {
     pub(super) output: VectorNoise,
     pub(super) event: Event,
     pub(super) constraint: Constraint,
+    pub(super) task: Task,
     pub(super) features: usize,
+    pub(super) offset: Option<Offset>,
+    /// Cost of the output noise over that of the linear term: a bound for any data.
+    pub(super) output_cost: f64,
     /// Standard deviation of a coordinate of the linear term.
     pub(super) deviation: f64,
 }
@@ -101,29 +111,74 @@ pub(super) fn calibrated(
     if !(ridge_of(1.0) > 0.0 && ridge_of(1.0).is_finite()) {
         return Err(Error::misuse("ridge and radius must be positive"));
     }
-    let n = problem.rows.max(1) as f64;
-    let dimension = (problem.features * losses[0].outputs) as f64;
+    let losses = offset::losses(problem, losses);
+    let likelihood = matches!(problem.task, Task::Classes(_));
     let parts = |nm: f64| {
         let linear = LinearTerm { noise_multiplier: nm, pure };
-        let multiplier = nm / OUTPUT_SHARE;
-        // Output noise costs n smoothness/2 times its square, two nats of the log-likelihood of all records together; less where a
-        // ridge makes every coordinate count, and a fine solution easy.
-        let wanted = |ridge: f64| {
-            let curvature = n * losses[0].smoothness + 100.0 * dimension * ridge;
-            2.0 / curvature.sqrt() * ridge / (2.0 * multiplier)
-        };
-        let mut ridge = ridge_of(nm);
-        // Gradients of very many rows cannot be certified that finely. A larger ridge, still small against them, brings the weights
-        // nearer to the gradient; the noise of a coarse certificate would cost more.
-        let given = problem.settings.0.contains_key("ridge");
-        while !given && ridge < n && problem.size().limits(&losses[0], ridge, Some(linear)).0 * 1.01 > wanted(ridge) {
-            ridge *= 1.1;
-        }
-        tilted(problem, &losses, linear, ridge, wanted(ridge), |_| multiplier)
+        let choose = if likelihood { nats } else { relative };
+        let (ridge, tolerance) = choose(problem, &losses, linear, ridge_of(nm));
+        tilted(problem, &losses, linear, ridge, tolerance, |_| nm / OUTPUT_SHARE)?.beginning(problem, pure, nm)
     };
     let failed = Event::NotPrivate { why: "no such plan".into() };
     let noise = calibrate(problem.target, |nm| parts(nm).map_or(failed.clone(), |p| p.event), problem.adjacency)?.upper;
     Ok(Box::new(parts(noise)?))
+}
+
+/// The ridge and the tolerance that go with an amount of noise.
+type Chosen = (f64, f64);
+
+/// For log-likelihoods, whose scale is known: output noise costs n smoothness/2 times its square, two nats of all records together;
+/// less where a ridge makes every coordinate count, and a fine solution easy.
+fn nats(problem: &Problem, losses: &[Loss], linear: LinearTerm, least: f64) -> Chosen {
+    let n = problem.rows.max(1) as f64;
+    let dimension = (problem.features * losses[0].outputs) as f64;
+    let multiplier = linear.noise_multiplier / OUTPUT_SHARE;
+    let wanted = |ridge: f64| {
+        let curvature = n * losses[0].smoothness + 100.0 * dimension * ridge;
+        2.0 / curvature.sqrt() * ridge / (2.0 * multiplier)
+    };
+    let mut ridge = least;
+    // Gradients of very many rows cannot be certified that finely. A larger ridge, still small against them, brings the weights
+    // nearer to the gradient; the noise of a coarse certificate would cost more.
+    let given = problem.settings.0.contains_key("ridge");
+    while !given && ridge < n && problem.size().limits(&losses[0], ridge, Some(linear)).0 * 1.01 > wanted(ridge) {
+        ridge *= 1.1;
+    }
+    (ridge, wanted(ridge))
+}
+
+/// For numbers, whose scale inside of their bounds is not known: a part of whatever the linear term costs, on any data. With H the
+/// second derivative of the objective, output noise of deviation s costs s^2 tr(H)/2 and the linear term sigma^2 tr(H^-1)/2, which
+/// is at least sigma^2 d^2 / (2 tr H); and tr H <= n trace + d ridge for rows in the unit ball. So output noise costs at most
+/// (s tr H / (d sigma))^2 of the linear term. Where the tolerance that this asks for cannot be certified, the ridge grows until its
+/// own cost, for weights of length 1 beside an offset, outweighs that.
+fn relative(problem: &Problem, losses: &[Loss], linear: LinearTerm, least: f64) -> Chosen {
+    let loss = &losses[0];
+    let n = problem.rows.max(1) as f64;
+    let d = (problem.features * loss.outputs) as f64;
+    let deviation = linear.scale(loss, 1.0, d as usize) * if linear.pure { std::f64::consts::SQRT_2 } else { 1.0 };
+    let at = |ridge: f64| {
+        let trace = n * loss.trace + d * ridge;
+        // Effect of the output noise over that of the linear term, for a tolerance of 1.
+        let effect = 2.0 / ridge * trace / (d * loss.lipschitz) / OUTPUT_SHARE;
+        let tolerance = (OUTPUT_SHARE / effect).max(problem.size().limits(loss, ridge, Some(linear)).0 * 1.01);
+        let noise = (d * deviation).powi(2) / trace * (1.0 + (tolerance * effect).powi(2));
+        let shrinkage = ridge * ridge / (n * loss.trace / d + ridge);
+        (noise + shrinkage, (ridge, tolerance))
+    };
+    let mut best = at(least);
+    if problem.settings.0.contains_key("ridge") {
+        return best.1;
+    }
+    let mut ridge = least;
+    while ridge < n {
+        ridge *= 1.1;
+        let next = at(ridge);
+        if next.0 < best.0 {
+            best = next;
+        }
+    }
+    best.1
 }
 
 /// A plan with all numbers given. The tolerance is the smallest that the solver can certify if the wanted one is below; the output
@@ -144,6 +199,9 @@ pub(super) fn tilted(
     let output = VectorNoise::new(linear.pure, (apart, apart), radius, output_multiplier(apart), dimension)?;
     let one = Event::Compose(vec![linear.event(loss, 1.0, ridge, problem.features), output.event(dimension)]);
     let heads = losses.len() as u64;
+    // As in `relative`; the square root of the dimension that pure noise has is on both sides.
+    let d = dimension as f64;
+    let trace = problem.rows.max(1) as f64 * loss.trace + d * ridge;
     let root = if linear.pure { std::f64::consts::SQRT_2 } else { 1.0 };
     Ok(Objective {
         losses: losses.to_vec(),
@@ -153,9 +211,25 @@ pub(super) fn tilted(
         output,
         event: if heads == 1 { one } else { one.repeated(heads) },
         constraint: problem.constraint,
+        task: problem.task,
         features: problem.features,
+        offset: None,
+        output_cost: (output_multiplier(apart) * apart * trace / (d * linear.noise_multiplier * loss.lipschitz)).powi(2),
         deviation: linear.scale(loss, 1.0, dimension) * root,
     })
+}
+
+impl Objective {
+    /// The same with scores that begin at a private mean, where that applies.
+    fn beginning(mut self, problem: &Problem, pure: bool, multiplier: f64) -> Result<Objective> {
+        self.offset = Offset::new(problem, pure, multiplier)?;
+        if let Some(offset) = &self.offset {
+            let mut events = offset.events();
+            events.push(self.event);
+            self.event = Event::Compose(events);
+        }
+        Ok(self)
+    }
 }
 
 impl Plan for Objective {
@@ -164,12 +238,17 @@ impl Plan for Objective {
     }
 
     fn describe(&self) -> Vec<(&'static str, String)> {
-        vec![
+        let mut out = vec![
             ("linear term, standard deviation", show(self.deviation)),
             ("ridge", show(self.ridge)),
             ("gradient norm at the end, at most", show(self.tolerance)),
             (self.output.law(), show(self.output.multiplier())),
-        ]
+        ];
+        if self.task == Task::Number {
+            out.push(("output noise, cost over that of the linear term, at most", show(self.output_cost)));
+        }
+        out.extend(self.offset.as_ref().map(Offset::describe));
+        out
     }
 
     fn gradient_noise(&self) -> f64 {
@@ -181,15 +260,80 @@ impl Plan for Objective {
     }
 
     fn run(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<Vec<f64>> {
+        let start = self.offset.as_ref().map(|o| o.find(run)).transpose()?;
         let mut weights = Vec::new();
         for loss in &self.losses {
             let everyone = run.everyone()?;
+            let moved = start.as_ref().map(|s| s.loss(loss));
+            let loss = moved.as_ref().unwrap_or(loss);
             let problem = privacy::Problem { loss, ridge: self.ridge, tolerance: self.tolerance };
             let dimension = self.features * loss.outputs;
             weights.extend(self.output.release(run, dimension, |run| run.minimize(&everyone, problem, Some(self.linear)))?);
             tick();
         }
+        start.iter().for_each(|s| s.fold(&mut weights));
         self.constraint.project(&mut weights);
         Ok(weights)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Random, coefficients, dataset, plan, schema};
+    use privfit_kernel::privacy::Entropy;
+
+    /// The stated bound on the cost of output noise is small for every loss of a number, whatever the width: log-likelihoods set the
+    /// scale of this noise once, and a Huber loss drowned in it.
+    #[test]
+    fn output_noise_costs_little_beside_the_linear_term() {
+        for method in ["objective", "objective-pure", "hyperparameter-free"] {
+            for (loss, bounds) in
+                [("squared", "[0, 1000]"), ("huber", "[0, 1000]"), ("quantile", "[-1, 1]"), ("poisson", "[0, 100]")]
+            {
+                for (rows, epsilon) in [(300, 1.0), (20_000, 0.1), (20_000, 1.0), (20_000, 50.0)] {
+                    let prepared = plan(&schema(5, "", &format!("bounds = {bounds}")), method, loss, rows, epsilon, &[]);
+                    let plan = prepared.plan.describe();
+                    let number = |key: &str| -> f64 { plan.iter().find(|p| p.0.starts_with(key)).unwrap().1.parse().unwrap() };
+                    let cost = number("output noise, cost");
+                    // With much budget the linear term itself costs next to nothing, and shrinkage would cost more.
+                    let most = if epsilon > 4.0 { 20.0 } else { 0.5 };
+                    assert!(cost < most, "{method} {loss} {rows} {epsilon}: {cost}");
+                    // The same from what else the plan states.
+                    let apart = 2.0 * number("gradient norm") / number("ridge");
+                    let noise =
+                        plan.iter().find(|p| p.0.ends_with("over sensitivity")).unwrap().1.parse::<f64>().unwrap() * apart;
+                    let pure = if method == "objective-pure" { (2.0f64 * 6.0).sqrt() } else { 1.0 };
+                    let loss = prepared.problem.build_loss(1).unwrap();
+                    let again = noise * pure * (rows as f64 * loss.trace + 6.0 * number("ridge")) / (6.0 * number("linear term"));
+                    assert!(
+                        (again * again / cost - 1.0).abs() < 0.02,
+                        "{method} {rows} {epsilon}: {} is not {cost}",
+                        again * again
+                    );
+                }
+            }
+        }
+    }
+
+    /// Targets in a corner of their bounds: ten give or take three of a thousand. The fit explains what there is to explain.
+    #[test]
+    fn narrow_targets_are_learned() {
+        let (schema, mut random) = (schema(2, "", "bounds = [0, 1000]"), Random(7));
+        let rows: Vec<Vec<f64>> = (0..20_000)
+            .map(|_| {
+                let (a, b) = (random.next(), random.next());
+                vec![a, b, 10.0 + 3.0 * a - 2.0 * b + 3.0 * random.next()]
+            })
+            .collect();
+        let entropy = Entropy::simulated(3);
+        let data = dataset(&schema, 2, false, &rows, &entropy);
+        for loss in ["huber", "quantile"] {
+            for epsilon in [1.0, 50.0] {
+                let found = coefficients(&plan(&schema, "objective", loss, 20_000, epsilon, &[]), &data, &entropy);
+                // In half-ranges of 500 around the middle.
+                let off: Vec<f64> = found.iter().zip([3.0, -2.0, -490.0]).map(|(w, t)| w * 500.0 - t).collect();
+                assert!(off.iter().all(|o| o.abs() < 1.5), "{loss} {epsilon}: {off:?}");
+            }
+        }
     }
 }

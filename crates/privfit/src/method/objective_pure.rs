@@ -31,7 +31,11 @@ pub const METHOD: Method = Method {
               One record shifts b by at most sqrt(d) L in L1 (replace-one twice that) and changes the determinant by a factor \
               of at most 1 + smoothness/ridge: epsilon = sqrt(d) L/scale + ln(1 + smoothness/ridge), plus that of the output \
               noise, which covers the solver's error.",
-    settings: &[("ridge", "strength of the ridge, in sum form"), ("radius", "expected length of the weights (sets the ridge)")],
+    settings: &[
+        ("ridge", "strength of the ridge, in sum form"),
+        ("radius", "expected length of the weights (sets the ridge)"),
+        super::offset::SETTING,
+    ],
     published: false,
     plan,
 };

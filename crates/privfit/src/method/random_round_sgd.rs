@@ -72,5 +72,6 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         event,
         constraint: problem.constraint,
         features: problem.features,
+        offset: None,
     }))
 }

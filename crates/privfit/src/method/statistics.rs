@@ -5,13 +5,15 @@
 //! centred, divided by their spreads and cut to norm 1: noisy second moments z z' and z t in one vector, and a first fit. (4) The
 //! spread of the residuals. (5) Three Newton steps with the noisy moments as curvature, on residuals cut at 1.5 of that spread.
 //!
-//! *Privacy.* Each release is a sum of per-record vectors cut, on the integers, at the norm stated (p numbers, g categories):
+//! *Privacy.* Each release is a sum of per-unit vectors, a unit's being the average of its rows' vectors; an average is no longer than
+//! the longest row's. They are clipped, on the integers, at the norm stated (p numbers, g categories):
 //! (1) sqrt(p + g + 1), (2) sqrt(p + 1), (3) sqrt 2 since |z z'| and |z t/2| are at most 1, (4) 1, (5) the residual cut. Zero-out moves
 //! the sum by that, replace-one by twice that. Every mean, spread and cut that enters a later release has itself been released. All
 //! are Gaussian with fixed multipliers and compose exactly: with total noise 1/mu, release i has share s_i of mu^2.
 //!
 //! *Accuracy.* Noise is relative to the spread of the data and not to the bounds of the schema. Ridge on the moments: their own noise
-//! level. All constants were found on generated tables.
+//! level. All constants were found on generated tables. With several rows to a unit every unit counts alike, whatever rows it has, and
+//! noise is that of as many single rows as there are units.
 //!
 //! *Needs.* A target with bounds, squared loss, the constant feature, at most 300 encoded features, delta > 0.
 //!
@@ -32,8 +34,8 @@ pub const METHOD: Method = Method {
     needs: "squared loss, a target with bounds, at most 300 encoded features, delta > 0; or loss mean without a target",
     guarantee: "(epsilon, delta), all adjacencies",
     source: "Wang 2018; private standardisation and residual steps",
-    theorem: "Each release is a sum of per-record vectors cut on the integers to the length stated in the plan; one record \
-              moves it by that length (replace-one by twice that). All are Gaussian, and sums of squares of (length/sigma) \
+    theorem: "Each release is a sum of per-unit vectors (the average over a unit's rows) cut on the integers to the length \
+              stated in the plan; one unit moves it by that length (replace-one by twice that). All are Gaussian, and sums of squares of (length/sigma) \
               compose exactly. What enters a later release has itself been released.",
     settings: &[],
     published: false,
@@ -156,10 +158,10 @@ impl<'p> Facts<'p> {
 
     /// Values of all columns of one row between -1 and 1, and its target; none for a record without a target.
     fn values(&self, unit: Unit<'_>, row: usize, out: &mut [f64; LARGEST]) -> Option<f64> {
-        let y = f64::from(unit.label(row));
-        if !(-1.0..=1.0).contains(&y) {
+        if !known(unit.label(row)) {
             return None;
         }
+        let y = f64::from(unit.label(row));
         let out = &mut out[..self.d];
         out.fill(0.0);
         unit.each(row, |j, x| out[j] = x);
@@ -188,14 +190,26 @@ impl<'p> Facts<'p> {
     }
 }
 
+/// Whether a row has a target; one without it adds nothing.
+fn known(y: f32) -> bool {
+    (-1.0..=1.0).contains(&y)
+}
+
+/// What a row weighs in its unit: rows of a unit add their average. A convex combination of vectors is no longer than the longest,
+/// so that every norm of one row is that of a unit, and units, whose number is public, are what sums are divided by.
+fn share(unit: Unit<'_>) -> f64 {
+    1.0 / (0..unit.rows()).filter(|row| known(unit.label(*row))).count().max(1) as f64
+}
+
 fn add_sums(p: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>) {
     let facts = Facts::read(p);
     let mut x = [0f64; LARGEST];
+    let share = share(unit);
     for row in 0..unit.rows() {
         let Some(y) = facts.values(unit, row, &mut x) else { continue };
         for (j, c) in facts.columns.chunks(PER_COLUMN).enumerate() {
             // The place of the constant, whose sum is known, takes the target.
-            sink.add(j, if c[3] == 0.0 { y } else { x[j] });
+            sink.add(j, share * if c[3] == 0.0 { y } else { x[j] });
         }
     }
 }
@@ -203,13 +217,14 @@ fn add_sums(p: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>) {
 fn add_spreads(p: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>) {
     let facts = Facts::read(p);
     let mut x = [0f64; LARGEST];
+    let share = share(unit);
     for row in 0..unit.rows() {
         let Some(y) = facts.values(unit, row, &mut x) else { continue };
         for (j, c) in facts.columns.chunks(PER_COLUMN).enumerate() {
             if c[3] == 0.0 {
-                sink.add(j, bits(y - facts.target_mean));
+                sink.add(j, share * bits(y - facts.target_mean));
             } else if c[4] == 1.0 {
-                sink.add(j, bits(x[j] - c[2]));
+                sink.add(j, share * bits(x[j] - c[2]));
             }
         }
     }
@@ -219,19 +234,20 @@ fn add_moments(p: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>)
     let facts = Facts::read(p);
     let mut z = [0f64; LARGEST];
     let d = facts.d;
+    let share = share(unit);
     for row in 0..unit.rows() {
         let Some((t, weight)) = facts.standard(unit, row, &mut z) else { continue };
         let t = weight * t.clamp(-TARGET_CUT, TARGET_CUT) / TARGET_CUT;
         let mut at = 0;
         for i in 0..d {
             for j in 0..i {
-                sink.add(at + j, std::f64::consts::SQRT_2 * z[i] * z[j]);
+                sink.add(at + j, share * (std::f64::consts::SQRT_2 * z[i] * z[j]));
             }
-            sink.add(at + i, z[i] * z[i]);
+            sink.add(at + i, share * (z[i] * z[i]));
             at += i + 1;
         }
         for (i, z) in z[..d].iter().enumerate() {
-            sink.add(at + i, z * t);
+            sink.add(at + i, share * (z * t));
         }
     }
 }
@@ -239,18 +255,20 @@ fn add_moments(p: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>)
 fn add_residual(p: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>) {
     let facts = Facts::read(p);
     let mut z = [0f64; LARGEST];
+    let share = share(unit);
     for row in 0..unit.rows() {
         let Some((t, weight)) = facts.standard(unit, row, &mut z) else { continue };
-        sink.add(0, bits(facts.residual(&z, t, weight) * facts.target_spread / 2.0));
+        sink.add(0, share * bits(facts.residual(&z, t, weight) * facts.target_spread / 2.0));
     }
 }
 
 fn add_step(p: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>) {
     let facts = Facts::read(p);
     let mut z = [0f64; LARGEST];
+    let share = share(unit);
     for row in 0..unit.rows() {
         let Some((t, weight)) = facts.standard(unit, row, &mut z) else { continue };
-        let r = facts.residual(&z, t, weight).clamp(-facts.clip, facts.clip);
+        let r = share * facts.residual(&z, t, weight).clamp(-facts.clip, facts.clip);
         z[..facts.d].iter().enumerate().for_each(|(i, z)| sink.add(i, r * z));
     }
 }
@@ -291,6 +309,10 @@ impl Plan for Statistics {
 
     fn gradient_noise(&self) -> f64 {
         self.moments.standard_deviation()
+    }
+
+    fn standardises(&self) -> bool {
+        true
     }
 
     fn ticks(&self) -> u64 {
@@ -415,13 +437,39 @@ mod tests {
     use privfit_kernel::engine::Threads;
     use privfit_kernel::privacy::Entropy;
 
+    /// Units of several rows add averages: a unit of any rows moves each release by the norm of one row at most. Sums of rows were clipped
+    /// to that, and then taken for sums of as many single rows as there are units.
+    #[test]
+    fn units_of_several_rows() {
+        use super::super::testing::{Random, coefficients, dataset, plan, schema};
+        let mut random = Random(3);
+        let of = |units: usize, most: usize, random: &mut Random| -> Vec<Vec<f64>> {
+            let unit = |u: usize| -> Vec<usize> { vec![u; if u % 3 == 0 { most } else { most.div_ceil(2) }] };
+            (0..units)
+                .flat_map(unit)
+                .map(|u| {
+                    let (a, b) = (random.next(), random.next());
+                    vec![u as f64, a, b, 1.0 + 3.0 * a - 2.0 * b + 0.3 * random.next()]
+                })
+                .collect()
+        };
+        for most in [2usize, 16] {
+            let schema = schema(2, &format!("unit = {{ column = \"u\", max_rows = {most} }}\nunits = 2000"), "bounds = [-8, 8]");
+            let entropy = Entropy::simulated(1);
+            let data = dataset(&schema, 2, true, &of(2000, most, &mut random), &entropy);
+            let found = coefficients(&plan(&schema, "auto", "squared", 2000, 1.0, &[]), &data, &entropy);
+            let off: Vec<f64> = found.iter().zip([3.0, -2.0, 1.0]).map(|(w, t)| w * 8.0 - t).collect();
+            assert!(off.iter().all(|o| o.abs() < 0.15), "{most}: {off:?}");
+        }
+    }
+
     /// Each release moves by at most the norm that its plan states, although the mechanism here would let ten times as much through:
     /// so the norms follow from what is computed, and clipping is only the guard. The same seed gives the same noise, so the difference
     /// of two releases is the record's own part; each bound is also approached.
     #[test]
     fn one_record_moves_each_release_by_its_norm_at_most() {
         let schema = Schema::parse(
-            "[dataset]\nname = \"t\"\n[target]\ncolumn = \"y\"\nbounds = [-1.0, 1.0]\n[features.a]\ntype = \"number\"\nmin = -1\nmax = 1\n\
+            "[dataset]\nname = \"t\"\nunit = { column = \"u\", max_rows = 3 }\nunits = 3\n[target]\ncolumn = \"y\"\nbounds = [-1.0, 1.0]\n[features.a]\ntype = \"number\"\nmin = -1\nmax = 1\n\
              [features.b]\ntype = \"number\"\nmin = 0\nmax = 9\n[features.c]\ntype = \"category\"\nvalues = [\"p\", \"q\", \"r\"]\n\
              [features.d]\ntype = \"category\"\nvalues = [\"0\", \"1\"]\n",
         )
@@ -438,8 +486,19 @@ mod tests {
             (add_residual, 1, 1.0),
             (add_step, d, 0.7),
         ];
-        let records =
-            ["1,9,q,1,1", "-1,0,p,0,-1", "0,4.5,r,1,0.01", "inf,nan,,,1", "1,0,z,0,-0.3", "0.2,9,q,0,1e9", "1,9,p,1,maybe", "x"];
+        let records = [
+            "1,9,q,1,1 1,9,q,1,1 1,9,q,1,1",
+            "1,9,q,1,1 -1,0,p,0,-1 0,4.5,r,1,0.5",
+            "-1,0,p,0,-1 -1,0,p,0,-1 x",
+            "1,9,q,1,1",
+            "-1,0,p,0,-1",
+            "0,4.5,r,1,0.01",
+            "inf,nan,,,1",
+            "1,0,z,0,-0.3",
+            "0.2,9,q,0,1e9",
+            "1,9,p,1,maybe",
+            "x",
+        ];
         for (add, dimension, norm) in stages {
             let mut largest: f64 = 0.0;
             for setting in 0..4 {
@@ -456,7 +515,9 @@ mod tests {
                 let wide = Gaussian::new(10.0 * norm, 1.0, 10).unwrap();
                 let event = wide.event(dimension);
                 let release = |record: &str| {
-                    let text = format!("a,b,c,d,y\n0.1,3,p,1,0.2\n{record}\n-0.4,2,q,0,-0.1\n");
+                    // One row, or three of one unit; a broken one is a unit of its own, and null.
+                    let rows: String = record.split(' ').map(|row| format!("2,{row}\n")).collect();
+                    let text = format!("u,a,b,c,d,y\n1,0.1,3,p,1,0.2\n{rows}3,-0.4,2,q,0,-0.1\n");
                     let (entropy, engine) = (Entropy::simulated(8), Threads::new(1));
                     let mut reader = Csv::open(Box::new(std::io::Cursor::new(text.into_bytes()))).unwrap();
                     let data = load_from(&mut reader, &schema, &entropy).unwrap();

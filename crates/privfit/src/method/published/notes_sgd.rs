@@ -53,5 +53,6 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         event,
         constraint,
         features: problem.features,
+        offset: None,
     }))
 }

@@ -54,5 +54,6 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         event,
         constraint: problem.constraint,
         features: problem.features,
+        offset: None,
     }))
 }

@@ -20,7 +20,7 @@ missing() {
 
 setup() {
   if ! command -v cargo >/dev/null; then
-    echo "no Rust toolchain: install Rust 1.95 (https://rustup.rs), then run this again" >&2
+    echo "no Rust toolchain: install Rust 1.95, then run this again" >&2
     exit 1
   fi
   if ! cargo fmt --version >/dev/null 2>&1; then

@@ -98,7 +98,20 @@ fn released(job: &Job, source: &dyn Records, payer: Option<Payer>, seed: Option<
     let (rows, counted) = public_rows(job, Some(source))?;
     let prepared = prepare(job, rows, counted)?;
     let declared = Declared::default();
-    fit(&prepared, Order { source, entropy: &entropy, payer, declared, threads: 1, out: None, opened: &|| {}, tick: &|| {} })
+    fit(
+        &prepared,
+        Order {
+            source,
+            entropy: &entropy,
+            payer,
+            declared,
+            threads: 1,
+            out: None,
+            opening: &|| {},
+            opened: &|| {},
+            tick: &|| {},
+        },
+    )
 }
 
 #[test]
@@ -164,8 +177,9 @@ fn a_refused_job_reads_nothing_and_a_repeated_one_neither() {
     let place = dir.join("l").display().to_string();
     let scope = Scope::of(&Schema::parse(TABLE).unwrap(), Adjacency::ZeroOut).unwrap();
     Ledger::create(&place, Seal::default(), scope, Amount::parse("2").unwrap(), 1e-5).unwrap();
-    let payer =
-        |name: &str| Some(Payer { ledger: Ledger::open(&place, Seal::default()).unwrap(), request: Some(name.to_string()) });
+    let payer = |name: &str| {
+        Some(Payer { ledger: Ledger::open(&place, Seal::default()).unwrap(), request: Some(name.to_string()), announce: |_| {} })
+    };
     let numbers = numbers();
     let label = Label(&numbers);
     let source = Watched(Memory { rows: Rows::Dense(&numbers), labels: Some(&label) }, AtomicUsize::new(0));

@@ -278,7 +278,7 @@ fn an_old_copy_is_remembered() {
         let error = ledger.reserve(&request("three", Event::gaussian(30.0))).unwrap_err();
         assert!(error.code() == 1 && error.to_string().contains("rolled back"), "{error}");
         let (_, checks) = verify::verify(&mut ledger).unwrap();
-        assert_eq!(checks.iter().filter(|c| !c.held).map(|c| c.name.as_str()).collect::<Vec<_>>(), ["head"]);
+        assert_eq!(checks.iter().filter(|c| !c.held()).map(|c| c.name.as_str()).collect::<Vec<_>>(), ["head"]);
         // Whoever remembers nothing sees nothing.
         assert!(Ledger::open(&place, Seal::default()).unwrap().status().unwrap().rolled_back.is_none());
     }

@@ -139,7 +139,6 @@ const CORRECT: [Shown; 35] = {
         ("noisy-gd", "softmax", ONE_STEP, ZeroOut, 0.2),
         ("noisy-gd", "quantile", NO_OFFSET, ZeroOut, 0.5),
         ("noisy-gd", "poisson", NO_OFFSET, ZeroOut, 0.2),
-        ("noisy-gd", "poisson", ONE_STEP, ReplaceOne, 0.0),
         ("noisy-gd", "hinge", ONE_STEP, ZeroOut, 0.5),
         ("noisy-gd", "geometric-median", &[("steps", 1.0)], ZeroOut, 0.5),
         ("noisy-sgd", "logistic", &[("steps", 5.0), ("sampling_rate", 0.5)], ZeroOut, 0.0),
@@ -153,9 +152,7 @@ const CORRECT: [Shown; 35] = {
         ("objective", "logistic", &[], ZeroOut, 0.0),
         ("objective", "logistic", &[], ReplaceOne, 0.0),
         ("objective", "poisson", &[], ZeroOut, 0.0),
-        ("objective", "huber", &[], ReplaceOne, 0.0),
         ("objective-pure", "logistic", &[], ZeroOut, 0.0),
-        ("objective-pure", "poisson", &[], ZeroOut, 0.0),
         ("hyperparameter-free", "logistic", &[], ZeroOut, 0.0),
         ("frank-wolfe", "logistic", &[("steps", 3.0)], ZeroOut, 0.0),
         ("statistics", "squared", &[], ZeroOut, 0.0),
@@ -167,6 +164,9 @@ const CORRECT: [Shown; 35] = {
         ("transfer-support", "logistic", &[], ZeroOut, 0.0),
         ("transfer-blocks", "logistic", &[], ZeroOut, 0.0),
         ("transfer-convex", "logistic", &[], ZeroOut, 0.0),
+        ("noisy-gd", "poisson", ONE_STEP, ReplaceOne, 0.0),
+        ("objective", "huber", &[], ReplaceOne, 0.0),
+        ("objective-pure", "poisson", &[], ZeroOut, 0.0),
     ]
 };
 

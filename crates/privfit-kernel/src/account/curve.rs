@@ -83,7 +83,8 @@ impl<'e> Curve<'e> {
             GaussianAccountant.delta(event, adjacency, 1.0).is_ok() || ObjectiveAccountant.delta(event, adjacency, 1.0).is_ok();
         let laws = || {
             let steps = event.steps(adjacency).ok()?;
-            let directions = distributions(&parts(&steps, adjacency).ok().filter(|p| !p.is_empty())?, &ANCHORS)?;
+            let directions =
+                distributions(&parts(&steps, adjacency, super::range::WORK).ok().filter(|p| !p.is_empty())?, &ANCHORS)?;
             Some(Laws { ratio: discrete_laplace_gap(&steps), steps: approximated(&steps, adjacency), directions })
         };
         let kind = if cheap { None } else { laws() }.map_or(Kind::Asked, Kind::Composed);

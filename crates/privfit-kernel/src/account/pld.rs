@@ -15,7 +15,7 @@ use super::profile::{
     Amplified, BoundedRange, DiscreteShift, LaplaceShift, Profile, ReplacedMixture, Response, Responses, Reversed, Shift,
     Symmetrised,
 };
-use super::range::{adaptive, reached_delta, reached_epsilon};
+use super::range::{QUICK, WORK, adaptive, reached_delta, reached_epsilon};
 use super::table::Table;
 use super::{Accountant, Bound, check_delta, check_epsilon};
 use crate::error::{Error, Result};
@@ -48,7 +48,7 @@ pub(super) struct Parts {
 }
 
 /// A profile for each step.
-pub(super) fn parts(steps: &[Step<'_>], adjacency: Adjacency) -> Result<Parts> {
+pub(super) fn parts(steps: &[Step<'_>], adjacency: Adjacency, work: f64) -> Result<Parts> {
     let mut components = Vec::new();
     let (mut square, mut rho) = (0.0, 0.0);
     let mut choices: Vec<(f64, u64)> = Vec::new();
@@ -87,7 +87,7 @@ pub(super) fn parts(steps: &[Step<'_>], adjacency: Adjacency) -> Result<Parts> {
     }
     for (range, count) in choices {
         let once = || Box::new(BoundedRange { range });
-        components.push(match (count, if count > 1 { adaptive(range, count) } else { None }) {
+        components.push(match (count, if count > 1 { adaptive(range, count, work) } else { None }) {
             (1, _) => Component { profile: once(), count: 1, attained: Attained::Pointwise(middle_choice(range), 1) },
             (_, Some(table)) => Component { profile: Box::new(table), count: 1, attained: Attained::Choices(range, count) },
             (_, None) => Component { profile: once(), count, attained: Attained::Choices(range, count) },
@@ -424,7 +424,7 @@ impl LossDistributionAccountant {
     fn epsilon_with(&self, event: &Event, adjacency: Adjacency, delta: f64, lower_too: bool) -> Result<Bound> {
         check_delta(delta, false)?;
         let steps = event.steps(adjacency)?;
-        let parts = parts(&steps, adjacency)?;
+        let parts = parts(&steps, adjacency, if lower_too { WORK } else { QUICK })?;
         if parts.is_empty() {
             return Ok(Bound { lower: 0.0, upper: 0.0 });
         }
@@ -440,7 +440,7 @@ impl LossDistributionAccountant {
     fn delta_with(&self, event: &Event, adjacency: Adjacency, epsilon: f64, lower_too: bool) -> Result<Bound> {
         check_epsilon(epsilon)?;
         let steps = event.steps(adjacency)?;
-        let parts = parts(&steps, adjacency)?;
+        let parts = parts(&steps, adjacency, if lower_too { WORK } else { QUICK })?;
         if parts.is_empty() {
             return Ok(Bound { lower: 0.0, upper: 0.0 });
         }

@@ -17,11 +17,12 @@
 use super::checked::{larger, probability_at_least, probability_at_most};
 use super::table::Table;
 
-/// Additions that one composition may take.
-const WORK: f64 = 6e7;
+/// Cells that one composition may look at, and one of many in a search for noise.
+pub(crate) const WORK: f64 = 1.5e7;
+pub(crate) const QUICK: f64 = 1e6;
 
 /// Cells to a window, as many as the work allows, and the number of grid points from 0 upwards.
-fn grid_size(range: f64, count: u64) -> Option<(usize, usize)> {
+fn grid_size(range: f64, count: u64, work: f64) -> Option<(usize, usize)> {
     let k = count as f64;
     // All of it, or as far as 12 standard deviations of r/2 a choice reach: the rest, below 1e-30, counts as infinite.
     let end = (k * range).min(0.5 * k * range * (0.25 * range).tanh() + 6.0 * range * k.sqrt() + range);
@@ -30,15 +31,15 @@ fn grid_size(range: f64, count: u64) -> Option<(usize, usize)> {
     }
     let states = |cells: f64| (end / range * cells).ceil() + 2.0 * cells;
     let mut cells = 512.0;
-    while cells > 8.0 && k * states(cells) * cells > WORK {
+    while cells > 8.0 && k * states(cells) * cells > work {
         cells *= 0.5;
     }
     (k * states(cells) * cells <= WORK).then_some((cells as usize, states(cells) as usize))
 }
 
 /// The k-fold adaptive optimum as a dominating pair, none where it would take too long or does not fit.
-pub(crate) fn adaptive(range: f64, count: u64) -> Option<Table> {
-    let (cells, n) = grid_size(range, count)?;
+pub(crate) fn adaptive(range: f64, count: u64, work: f64) -> Option<Table> {
+    let (cells, n) = grid_size(range, count, work)?;
     let width = range / cells as f64;
     let a: Vec<f64> = (0..n + cells + 1).map(|i| (width * i as f64).exp()).collect();
     let inverse: Vec<f64> = a.iter().map(|a| 1.0 / a).collect();
@@ -132,7 +133,7 @@ fn reached(range: f64, count: u64, cells: usize, offset: f64, n: usize) -> Vec<f
 /// A lower bound on what k choices cost: an adversary who picks t on a grid, knowing all losses so far. `upper` is a bound on the answer. None
 /// where it would take too long.
 pub(crate) fn reached_epsilon(range: f64, count: u64, delta: f64, upper: f64) -> Option<f64> {
-    let (cells, n) = grid_size(range, count)?;
+    let (cells, n) = grid_size(range, count, WORK)?;
     let width = range / cells as f64;
     let exceeds = |v: f64| v * (1.0 - SLACK) > delta;
     let curve = reached(range, count, cells, 0.0, n);
@@ -148,7 +149,7 @@ pub(crate) fn reached_epsilon(range: f64, count: u64, delta: f64, upper: f64) ->
 
 /// The same for a delta at an epsilon.
 pub(crate) fn reached_delta(range: f64, count: u64, epsilon: f64) -> Option<f64> {
-    let (cells, n) = grid_size(range, count)?;
+    let (cells, n) = grid_size(range, count, WORK)?;
     let width = range / cells as f64;
     let slot = (epsilon / width).floor();
     if !(slot < n as f64) {
@@ -170,7 +171,7 @@ mod tests {
     #[test]
     fn two_choices_by_brute_force() {
         for range in [0.1f64, 0.7, 2.0] {
-            let table = adaptive(range, 2).unwrap();
+            let table = adaptive(range, 2, WORK).unwrap();
             let p = |t: f64| (range.exp() - t.exp()) / range.exp_m1();
             let one = |s: f64| {
                 (0..=400)
@@ -195,7 +196,7 @@ mod tests {
     #[test]
     fn one_choice_is_the_profile() {
         for range in [0.2f64, 1.5] {
-            let (table, profile) = (adaptive(range, 1).unwrap(), super::super::profile::BoundedRange { range });
+            let (table, profile) = (adaptive(range, 1, WORK).unwrap(), super::super::profile::BoundedRange { range });
             for i in -9..10 {
                 let e = range * f64::from(i) / 10.0;
                 let (ours, truth) = (table.delta(e), profile.delta(e));

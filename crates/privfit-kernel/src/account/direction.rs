@@ -92,7 +92,7 @@ fn bounds(list: &[Listed<'_>], beside: f64, question: Question, effort: Effort, 
         let theta = tilt.theta;
         focus = worse.iter().map(|(m, _)| Focus { theta, log_moment: m.cumulant(theta, width).0 }).collect();
         // The tail is charged relative to the answer, however small that is.
-        let charged = (1e-6 * tilt.log_delta.exp() / steps).max(1e-290);
+        let charged = (1e-6 * tilt.log_delta.exp() / steps).max(1e-100);
         if matches!(question, Question::Delta { .. }) && charged < 0.1 * tail && round < 4 {
             tail = charged;
             continue;

@@ -20,6 +20,8 @@ use super::table::Table;
 /// Cells that one composition may look at, and one of many in a search for noise.
 pub(crate) const WORK: f64 = 1.5e7;
 pub(crate) const QUICK: f64 = 1e6;
+/// The same for each of several passes from below.
+const BELOW: f64 = 4e6;
 
 /// Cells to a window, as many as the work allows, and the number of grid points from 0 upwards.
 fn grid_size(range: f64, count: u64, work: f64) -> Option<(usize, usize)> {
@@ -75,10 +77,13 @@ pub(crate) fn adaptive(range: f64, count: u64, work: f64) -> Option<Table> {
                 let (linear, inverse_part) = (alpha2 - alpha, a[i] * a[cells] * (beta - beta2));
                 let constant = a[cells] * alpha - alpha2 + a[i] * (a[cells] * beta2 - beta);
                 let (z0, z1) = (a[m], a[m + 1]);
-                let z = (inverse_part / linear).sqrt();
-                // Outside of the cell, and for lines that are equal up to rounding, an end is the maximum.
-                let inside = if z > z0 && z < z1 { linear * z + inverse_part / z } else { f64::NEG_INFINITY };
-                let ends = larger(linear * z0 + inverse_part / z0, linear * z1 + inverse_part / z1);
+                let ends = larger(linear * z0 + inverse_part * inverse[m], linear * z1 + inverse_part * inverse[m + 1]);
+                // The derivative A - B / z^2 changes its sign inside of few cells; elsewhere an end is the maximum.
+                let inside = if linear * z0 * z0 > inverse_part && linear * z1 * z1 < inverse_part {
+                    -2.0 * (linear * inverse_part).sqrt()
+                } else {
+                    f64::NEG_INFINITY
+                };
                 let here = constant + larger(inside, ends);
                 if !(here <= best) {
                     (best, size) = (here, alpha.abs() - a[i] * beta);
@@ -133,7 +138,7 @@ fn reached(range: f64, count: u64, cells: usize, offset: f64, n: usize) -> Vec<f
 /// A lower bound on what k choices cost: an adversary who picks t on a grid, knowing all losses so far. `upper` is a bound on the answer. None
 /// where it would take too long.
 pub(crate) fn reached_epsilon(range: f64, count: u64, delta: f64, upper: f64) -> Option<f64> {
-    let (cells, n) = grid_size(range, count, WORK)?;
+    let (cells, n) = grid_size(range, count, BELOW)?;
     let width = range / cells as f64;
     let exceeds = |v: f64| v * (1.0 - SLACK) > delta;
     let curve = reached(range, count, cells, 0.0, n);
@@ -149,7 +154,7 @@ pub(crate) fn reached_epsilon(range: f64, count: u64, delta: f64, upper: f64) ->
 
 /// The same for a delta at an epsilon.
 pub(crate) fn reached_delta(range: f64, count: u64, epsilon: f64) -> Option<f64> {
-    let (cells, n) = grid_size(range, count, WORK)?;
+    let (cells, n) = grid_size(range, count, BELOW)?;
     let width = range / cells as f64;
     let slot = (epsilon / width).floor();
     if !(slot < n as f64) {

@@ -84,6 +84,10 @@ fn poisson_gaussian_integer(rate: f64, noise: f64, order: f64) -> f64 {
 
 /// The same at a real order: the binomial series on both sides of the point where the two parts of the mixture are equal.
 fn poisson_gaussian_real(rate: f64, noise: f64, order: f64) -> f64 {
+    if noise < 0.25 {
+        // The series takes ever more terms; chords between whole orders are close, since the log-moment is nearly a parabola of size 1/noise^2.
+        return interpolate(order, |k| poisson_gaussian_integer(rate, noise, k));
+    }
     let (log_q, log_p) = (rate.ln(), (-rate).ln_1p());
     let middle = noise * noise * (1.0 / rate - 1.0).ln() + 0.5;
     // Signed sums in units of the largest term seen.

@@ -379,7 +379,7 @@ pub(super) fn saddle(
     let mut theta = high.exp();
     let (value, first, second) = sums(theta);
     // Where delta is large, its logarithm falls by the density over delta and not by the tilt.
-    let slope = theta.max(0.5 / second.sqrt());
+    let slope = theta.max(0.5 / (second + width * width).sqrt());
     let (epsilon, log_delta) = match question {
         Question::Epsilon { delta } if known.is_some() => (known.unwrap_or(0.0), delta.max(1e-300).ln()),
         Question::Delta { epsilon } if known.is_some() => (epsilon, known.unwrap_or(0.0).max(1e-300).ln()),

@@ -106,7 +106,7 @@ pub(super) fn grid(profile: &dyn Profile, width: f64, focus: &Focus, tail: f64) 
     }
     let middle = ((middle / width).round() as i64).clamp(bottom, top);
     // Never more than some thousand cells in the bulk: a mechanism much wider than the grid does not need it.
-    let coarsest = (spread(profile) / (4096.0 * width)).max((top - bottom) as f64 / 2e5).max(1.0);
+    let coarsest = (spread(profile) / (4096.0 * width)).max((top - bottom) as f64 / 1e6).max(1.0);
     let widest = if focus.theta > 0.0 { (0.25 / (focus.theta * width)).max(1.0) } else { f64::INFINITY };
     let walk = |end: i64, up: bool| {
         let mut points = Vec::new();

@@ -164,7 +164,8 @@ pub(super) fn chords(profile: &dyn Profile, points: &[i64], width: f64) -> Masse
         let log_q = q.max(f64::MIN_POSITIVE).ln();
         // Rounding of the difference, relative to the cell; more mass at the upper end is the worse mechanism.
         let rounding = 4.0 * f64::EPSILON * (2.0 + low.abs() + log_q.abs()) * p;
-        let up = ((p - (low + q.ln()).exp() + rounding) / -(-span).exp_m1()).clamp(0.0, p);
+        let up = not_negative((p - (low + q.ln()).exp() + rounding) / -(-span).exp_m1());
+        let up = if up > p { p } else { up };
         mass[i] += up;
         mass[i - 1] += p - up;
         left = right;

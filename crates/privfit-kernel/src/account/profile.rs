@@ -363,13 +363,13 @@ impl ReplacedMixture {
         // Newton's method inside of a bracket.
         let mut x = 0.5 * (low + high);
         for _ in 0..60 {
-            let (value, slope) = self.loss_and_slope(x);
+            let (value, derivative) = self.loss_and_derivative(x);
             if value <= e {
                 low = x
             } else {
                 high = x
             }
-            let newton = x - (value - e) / slope;
+            let newton = x - (value - e) / derivative;
             let next = if newton > low && newton < high { newton } else { 0.5 * (low + high) };
             let done = (next - x).abs() <= 1e-15 * (1.0 + x.abs()) || high - low <= 1e-15 * (1.0 + x.abs());
             x = next;
@@ -381,7 +381,7 @@ impl ReplacedMixture {
     }
 
     /// The loss at x and its derivative.
-    fn loss_and_slope(&self, x: f64) -> (f64, f64) {
+    fn loss_and_derivative(&self, x: f64) -> (f64, f64) {
         let inverse = 1.0 / (self.noise * self.noise);
         let odds = self.rate.ln() - (-self.rate).ln_1p();
         // ln(1 - q + q e^u) and its derivative in x: the share of the second part, times the shift.

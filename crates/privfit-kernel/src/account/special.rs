@@ -53,8 +53,8 @@ pub(crate) fn mills(x: f64) -> f64 {
     libm::erfc(t) / (bell(x) * FRAC_2_PI.sqrt()) - SQRT_2 * missing
 }
 
-/// 1 - x mills(x), the negative slope of the Mills ratio.
-fn mills_slope(x: f64) -> f64 {
+/// 1 - x mills(x), the negative derivative of the Mills ratio.
+fn mills_derivative(x: f64) -> f64 {
     if x < FAR {
         return 1.0 - x * mills(x);
     }
@@ -69,7 +69,7 @@ pub(crate) fn mills_drop(x: f64, step: f64) -> f64 {
     }
     // The width of the panel is the step itself and not a difference of its rounded ends.
     let half = 0.5 * step;
-    half * rule().iter().map(|(node, weight)| weight * mills_slope(x + half * (1.0 + node))).sum::<f64>()
+    half * rule().iter().map(|(node, weight)| weight * mills_derivative(x + half * (1.0 + node))).sum::<f64>()
 }
 
 /// Gauss-Legendre rule with 16 points.

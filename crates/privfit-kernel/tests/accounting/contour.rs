@@ -4,7 +4,7 @@
 //! distribution of the pair, theta > 0.
 
 /// One mechanism, as moments of its loss: under P forwards, of the negative loss under Q backwards.
-pub(crate) enum Law {
+pub(crate) enum Mechanism {
     Gaussian {
         mu: f64,
     },
@@ -33,9 +33,9 @@ fn logarithm(a: Complex) -> Complex {
     (0.5 * (a.0 * a.0 + a.1 * a.1).ln(), a.1.atan2(a.0))
 }
 
-impl Law {
+impl Mechanism {
     /// (1-q) N(0) + q N(a) against (1-q) N(0) + q N(b), standard deviation sigma, for tilts up to theta.
-    pub(crate) fn mixture(rate: f64, sigma: f64, a: f64, b: f64, theta: f64) -> Law {
+    pub(crate) fn mixture(rate: f64, sigma: f64, a: f64, b: f64, theta: f64) -> Mechanism {
         let inverse = 1.0 / (sigma * sigma);
         // The losses have branch points at pi sigma^2 / |shift| off the real line.
         let widest = a.abs().max(b.abs());
@@ -50,17 +50,17 @@ impl Law {
             let base = norm * (-0.5 * x * x * inverse).exp();
             (base * p, base * q, (p / q).ln())
         });
-        Law::Points(points.filter(|p| p.0 > 1e-305 && p.1 > 1e-305).collect())
+        Mechanism::Points(points.filter(|p| p.0 > 1e-305 && p.1 > 1e-305).collect())
     }
 
     fn moment(&self, s: Complex, forward: bool) -> Complex {
         match self {
-            Law::Gaussian { mu } => {
+            Mechanism::Gaussian { mu } => {
                 // e^(s (1 + s) mu^2 / 2)
                 let product = multiply(s, (1.0 + s.0, s.1));
                 exponential((0.5 * mu * mu * product.0, 0.5 * mu * mu * product.1))
             }
-            Law::Laplace { epsilon } => {
+            Mechanism::Laplace { epsilon } => {
                 // (e^(s e) (1 + s) + s e^(-(1 + s) e)) / (1 + 2 s)
                 let up = multiply(exponential((s.0 * epsilon, s.1 * epsilon)), (1.0 + s.0, s.1));
                 let down = multiply(exponential((-(1.0 + s.0) * epsilon, -s.1 * epsilon)), s);
@@ -68,12 +68,12 @@ impl Law {
                 let size = d.0 * d.0 + d.1 * d.1;
                 multiply(n, (d.0 / size, -d.1 / size))
             }
-            Law::Response { epsilon } => {
+            Mechanism::Response { epsilon } => {
                 let keep = 1.0 / (1.0 + (-epsilon).exp());
                 let (up, down) = (exponential((s.0 * epsilon, s.1 * epsilon)), exponential((-s.0 * epsilon, -s.1 * epsilon)));
                 (keep * up.0 + (1.0 - keep) * down.0, keep * up.1 + (1.0 - keep) * down.1)
             }
-            Law::Points(points) => {
+            Mechanism::Points(points) => {
                 let (mut re, mut im) = (0.0, 0.0);
                 for (p, q, loss) in points {
                     let (weight, loss) = if forward { (p, *loss) } else { (q, -loss) };
@@ -89,10 +89,10 @@ impl Law {
 }
 
 /// delta of one direction of a composition; none where the integral does not settle.
-pub(crate) fn delta(laws: &[(Law, u64)], epsilon: f64, forward: bool) -> Option<f64> {
+pub(crate) fn delta(mechanisms: &[(Mechanism, u64)], epsilon: f64, forward: bool) -> Option<f64> {
     let exponent = |s: Complex| {
-        laws.iter().fold((-s.0 * epsilon, -s.1 * epsilon), |sum, (law, count)| {
-            let log = logarithm(law.moment(s, forward));
+        mechanisms.iter().fold((-s.0 * epsilon, -s.1 * epsilon), |sum, (mechanism, count)| {
+            let log = logarithm(mechanism.moment(s, forward));
             (sum.0 + *count as f64 * log.0, sum.1 + *count as f64 * log.1)
         })
     };
@@ -117,8 +117,12 @@ pub(crate) fn delta(laws: &[(Law, u64)], epsilon: f64, forward: bool) -> Option<
         (exponent((theta + h, 0.0)).0 - 2.0 * top + exponent((theta - h, 0.0)).0) / (h * h)
     };
     // Atoms make the integrand rise again and again; only a Gaussian ends that for good.
-    let atoms = laws.iter().any(|(law, _)| matches!(law, Law::Laplace { .. } | Law::Response { .. }));
-    let square: f64 = laws.iter().map(|(law, n)| if let Law::Gaussian { mu } = law { mu * mu * *n as f64 } else { 0.0 }).sum();
+    let atoms =
+        mechanisms.iter().any(|(mechanism, _)| matches!(mechanism, Mechanism::Laplace { .. } | Mechanism::Response { .. }));
+    let square: f64 = mechanisms
+        .iter()
+        .map(|(mechanism, n)| if let Mechanism::Gaussian { mu } = mechanism { mu * mu * *n as f64 } else { 0.0 })
+        .sum();
     let end = if atoms { 8.5 / square.sqrt() } else { 0.0 };
     // What wraps around at a distance T must be small: e^(-theta T) against delta, and T many standard deviations.
     let sum = |distance: f64| -> Option<f64> {

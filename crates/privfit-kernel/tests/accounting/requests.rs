@@ -1,7 +1,7 @@
 //! A distribution of requests, each with what is known about its truth by other means.
 
 use crate::big::{Big, around, big, chi_hockey_stick, gaussian, responses, small};
-use crate::contour::{self, Law};
+use crate::contour::{self, Mechanism};
 use privfit_kernel::account::{Adjacency, Event, Objective, Stopping, optimal_epsilon};
 
 /// A small generator of its own: requests are the same on every machine.
@@ -83,9 +83,9 @@ fn laplace(one: f64, epsilon: &Big) -> Big {
 }
 
 /// The larger direction of a composition along a contour, with a margin for its own error.
-fn both_directions(laws: Vec<(Law, u64)>, infinite: f64) -> Curve {
+fn both_directions(mechanisms: Vec<(Mechanism, u64)>, infinite: f64) -> Curve {
     Box::new(move |e| {
-        let (one, other) = (contour::delta(&laws, e, true)?, contour::delta(&laws, e, false)?);
+        let (one, other) = (contour::delta(&mechanisms, e, true)?, contour::delta(&mechanisms, e, false)?);
         let value = infinite + (1.0 - infinite) * one.max(other);
         Some((value * (1.0 - 1e-7), value * (1.0 + 1e-7)))
     })
@@ -177,9 +177,9 @@ fn sampled_gaussians(dice: &mut Dice) -> Case {
     let adjacency = adjacency(dice);
     let (noise, rate, count) = (dice.between(0.6, 20.0), dice.between(1e-3, 0.3), dice.count(30.0, 2e4));
     let law = if adjacency == Adjacency::ReplaceOne {
-        Law::mixture(rate, noise, 1.0, -1.0, TILT)
+        Mechanism::mixture(rate, noise, 1.0, -1.0, TILT)
     } else {
-        Law::mixture(rate, noise, 1.0, 0.0, TILT)
+        Mechanism::mixture(rate, noise, 1.0, 0.0, TILT)
     };
     let scale = rate * (count as f64 * ((1.0 / (noise * noise)).exp_m1())).sqrt();
     let truth = both_directions(vec![(law, count)], 0.0);
@@ -218,7 +218,7 @@ fn laplaces(dice: &mut Dice) -> Case {
     }
     // A Gaussian beside them, so that the atoms are smoothed and the contour ends.
     let mu = one * dice.between(0.3, 3.0);
-    let truth = both_directions(vec![(Law::Laplace { epsilon: one }, count), (Law::Gaussian { mu }, 1)], 0.0);
+    let truth = both_directions(vec![(Mechanism::Laplace { epsilon: one }, count), (Mechanism::Gaussian { mu }, 1)], 0.0);
     let gaussian = Event::Gaussian { noise_multiplier: 1.0 / mu, replace_factor: 1.0 };
     let event = Event::Compose(vec![repeat(Event::laplace(noise), count), gaussian]);
     Case { family: "laplace", event, adjacency, question: question(dice, scale), truth }
@@ -316,14 +316,14 @@ fn mixed(dice: &mut Dice) -> Case {
         repeat(sampled(rate, Event::gaussian(1.0)), steps),
         repeat(last, few),
     ]);
-    let laws = vec![
-        (Law::Gaussian { mu: 1.0 / noise }, 1),
-        (Law::Laplace { epsilon: 1.0 / laplace }, many),
-        (Law::mixture(rate, 1.0, 1.0, 0.0, TILT), steps),
-        (Law::Response { epsilon: pure }, few),
+    let mechanisms = vec![
+        (Mechanism::Gaussian { mu: 1.0 / noise }, 1),
+        (Mechanism::Laplace { epsilon: 1.0 / laplace }, many),
+        (Mechanism::mixture(rate, 1.0, 1.0, 0.0, TILT), steps),
+        (Mechanism::Response { epsilon: pure }, few),
     ];
     let lost = -(few as f64 * (-delta).ln_1p()).exp_m1();
-    Case { family: "mixed", event, adjacency, question: question(dice, 1.0), truth: both_directions(laws, lost) }
+    Case { family: "mixed", event, adjacency, question: question(dice, 1.0), truth: both_directions(mechanisms, lost) }
 }
 
 /// Choices of bounded range: with one t for all of them they reach what enumeration says, and zero-concentrated privacy bounds them.
@@ -421,8 +421,8 @@ fn subsets(dice: &mut Dice) -> Case {
     let (batch, count) = (dice.count(10.0, 3000.0), if dice.unit() < 0.5 { 1 } else { dice.count(30.0, 1000.0) });
     let rate = batch as f64 / rows as f64;
     let event = Event::FixedSize { batch, rows, event: Box::new(Event::gaussian(noise)) };
-    let laws = vec![(Law::mixture(rate, noise, 2.0, 0.0, TILT), count)];
-    let composed = both_directions(laws, 0.0);
+    let mechanisms = vec![(Mechanism::mixture(rate, noise, 2.0, 0.0, TILT), count)];
+    let composed = both_directions(mechanisms, 0.0);
     let truth: Curve = if count == 1 {
         exactly(move |e| amplified(rate, e, |inner| gaussian(inner, &(big(2.0) / big(noise)))))
     } else {
@@ -442,7 +442,7 @@ fn subsets(dice: &mut Dice) -> Case {
 fn selections(dice: &mut Dice) -> Case {
     let mu = dice.between(0.02, 1.0);
     let most = dice.count(2.0, 60.0);
-    let (stopping, law): (Stopping, Vec<f64>) = match (dice.unit() * 3.0) as u32 {
+    let (stopping, runs): (Stopping, Vec<f64>) = match (dice.unit() * 3.0) as u32 {
         0 => (Stopping::Uniform { most }, (0..=most).map(|k| if k == 0 { 0.0 } else { 1.0 / most as f64 }).collect()),
         1 => {
             let sum: f64 = (1..=most).map(|k| 1.0 / k as f64).sum();
@@ -463,7 +463,7 @@ fn selections(dice: &mut Dice) -> Case {
             std::iter::once(1.0 - above[0]).chain(inner).chain(std::iter::once(above[60])).collect()
         };
         let winner = |q: &[f64]| -> Vec<f64> {
-            let generating = |z: f64| law.iter().rev().fold(0.0, |sum, p| sum * z + p);
+            let generating = |z: f64| runs.iter().rev().fold(0.0, |sum, p| sum * z + p);
             let mut below = 0.0f64;
             q.iter()
                 .map(|x| {

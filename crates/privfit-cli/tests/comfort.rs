@@ -113,7 +113,7 @@ fn methods_are_a_table_that_fits() {
             assert!(!m[key].is_null(), "{} has no {key}", m["name"]);
         }
     }
-    assert_eq!(json(&["methods", "noisy-gd"])["plan_of_example"]["plan"]["steps"], "100");
+    assert_eq!(json(&["methods", "noisy-gd"])["plan_of_example"]["plan"]["steps"], "234");
     let one = out(&["methods", "AMP"]);
     assert!(
         one.starts_with("objective (also AMP)") && one.contains("--set      ridge=") && one.contains("privfit fit --data"),

@@ -131,6 +131,11 @@ pub(crate) struct Account {
 }
 
 impl Account {
+    /// A comparison of methods for people; an answer about a mechanism is read to its end.
+    pub(crate) fn is_listing(&self) -> bool {
+        self.features.is_some() && self.format == Format::Text
+    }
+
     pub(crate) fn run(self) -> Result<(), Misuse> {
         let format = self.format;
         if let Some(features) = self.features {

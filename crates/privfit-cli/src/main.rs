@@ -106,7 +106,8 @@ impl Verb {
             Verb::Certificate(verb) => verb.is_listing(),
             Verb::Ledger(verb) => verb.is_listing(),
             Verb::Schema(verb) => verb.is_listing(),
-            Verb::Predict(_) | Verb::Export(_) | Verb::Evaluate(_) | Verb::Report(_) | Verb::Audit(_) | Verb::Account(_) => false,
+            Verb::Account(verb) => verb.is_listing(),
+            Verb::Predict(_) | Verb::Export(_) | Verb::Evaluate(_) | Verb::Report(_) | Verb::Audit(_) => false,
         }
     }
 }

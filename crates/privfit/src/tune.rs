@@ -10,7 +10,7 @@
 //! v = s^2 + 1/(4m): the noise is Gaussian, and by Hoeffding the mean of m records in [0, 1] that the model was not trained on adds the rest.
 //! Where each record is held out by a coin of rate q, their number varies too, and by Kearns and Saul the rest is
 //! (1-2q)/(2 ln((1-q)/q)) / (q m). The largest of T such excesses, however they depend on each other, is on average at most sqrt(2 v ln T),
-//! and by a union bound above sqrt(2 v ln(E[T]/b)) with a chance of at most b; T is drawn by itself, and ln is concave, so that E[T] stands
+//! and by a union bound above sqrt(2 v ln(E(T)/b)) with a chance of at most b; T is drawn by itself, and ln is concave, so that E(T) stands
 //! for T in the first. Both rest on public facts alone, and on records that are drawn independently from those that the model will meet.
 
 use crate::artifact::{Artifact, Training};

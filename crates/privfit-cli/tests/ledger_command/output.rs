@@ -20,7 +20,14 @@ const ANSWERS: [&str; 9] = [
 ];
 
 /// Plain listings: `| head` is no failure.
-const LISTINGS: [&str; 5] = ["methods", "explain", "certificate show m.json", "ledger show l", "--help"];
+const LISTINGS: [&str; 6] = [
+    "methods",
+    "explain",
+    "certificate show m.json",
+    "ledger show l",
+    "account --rows 20000 --features 8 --loss logistic --epsilon 0.5",
+    "--help",
+];
 
 fn scene(name: &str) -> PathBuf {
     let here = place(name);

@@ -4,9 +4,11 @@
 //! of the composed law: float error is then relative to the answer, and the window needs to hold a few standard deviations only.
 //! What lies outside is bounded by Chernoff and charged.
 
+use super::atoms::Atoms;
 use super::checked::{at_least, probability_at_least, probability_at_most};
 use super::discretise::{Masses, total_cumulant};
 use super::gdp::gaussian_delta;
+use super::profile::Profile;
 use super::special::golden_minimum;
 use realfft::{RealFftPlanner, num_complex::Complex64};
 use std::cell::RefCell;
@@ -21,6 +23,27 @@ const LARGEST: usize = 1 << 22;
 pub(super) enum Question {
     Epsilon { delta: f64 },
     Delta { epsilon: f64 },
+}
+
+/// What is composed with the distribution on the grid and is not on the grid itself.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Beside<'a> {
+    /// A Gaussian shift; 0: none.
+    pub(super) mu: f64,
+    pub(super) atoms: Option<&'a Atoms>,
+}
+
+impl Beside<'_> {
+    fn is_nothing(&self) -> bool {
+        self.mu == 0.0 && self.atoms.is_none()
+    }
+
+    /// (ln of the finite part of E[e^(t L)], its first and second derivative).
+    fn cumulant(&self, t: f64) -> (f64, f64, f64) {
+        let square = self.mu * self.mu;
+        let (a, b, c) = self.atoms.map_or((0.0, 0.0, 0.0), |atoms| atoms.cumulant(t));
+        (a + 0.5 * t * (1.0 + t) * square, b + (0.5 + t) * square, c + square)
+    }
 }
 
 thread_local! {
@@ -165,35 +188,63 @@ impl Composed {
         self.width * (self.first + slot as i64) as f64
     }
 
-    /// Answers a question by the upper (pessimistic) or lower (optimistic) reading of the composed law. What cannot be answered
+    /// Nothing on the grid: everything is beside it.
+    pub(super) fn nothing() -> Composed {
+        Composed {
+            theta: 0.0,
+            width: 1.0,
+            first: 0,
+            mass: vec![1.0],
+            error: 0.0,
+            log_scale: 0.0,
+            outside: 0.0,
+            whole: true,
+            to_the_top: true,
+            infinite: 0.0,
+            relative: 1e-13,
+        }
+    }
+
+    /// One slot more: sums over the slots from i upwards, relative to slot i: a of the masses, b of the masses times e^-(loss - loss of i).
+    /// Relative sums neither overflow nor underflow, however wide the window is.
+    fn adder(&self, upper: bool) -> impl Fn(usize, f64, f64) -> (f64, f64) {
+        let error = if upper { self.error } else { -self.error };
+        let (fall, fall_more) = ((-self.theta * self.width).exp(), (-(self.theta + 1.0) * self.width).exp());
+        move |i, a, b| {
+            let m = at_least(self.mass[i] + error);
+            (a * fall + m, b * fall_more + m)
+        }
+    }
+
+    /// ln of the finite part of delta at e, for a loss e of at most that of slot i and above that of slot i - 1, and the sums there.
+    fn log_delta(&self, i: usize, a: f64, b: f64, e: f64, upper: bool) -> f64 {
+        let sign = if upper { 1.0 } else { -1.0 };
+        let here = self.loss(i);
+        // The charge for what lies outside: beyond the top edge, or, below the window, anywhere above e.
+        let inside = upper && (e >= self.loss(0) || self.whole);
+        let at = if inside { self.loss(self.mass.len() - 1) } else { e };
+        let outside = sign * 2.0 * self.outside * (-self.theta * (at - here)).exp();
+        let outside = if inside && self.to_the_top { 0.0 } else { outside };
+        // a - e^x b cancels; the rounding is relative to a.
+        let rounding = sign * 1e-14 * a;
+        let rest = a - (e - here).min(0.0).exp() * b + outside + rounding;
+        if rest <= 0.0 { f64::NEG_INFINITY } else { self.log_scale - self.theta * here + rest.ln() }
+    }
+
+    /// delta, given ln of its finite part.
+    fn total(&self, log: f64, upper: bool) -> f64 {
+        let sign = if upper { 1.0 } else { -1.0 };
+        let finite = log.exp() * (1.0 + sign * self.relative) + self.infinite;
+        if upper { probability_at_most(finite) } else { probability_at_least(finite) }
+    }
+
+    /// Answers a question by the upper (pessimistic) or lower (optimistic) reading of the composed distribution. What cannot be answered
     /// is infinite (or delta 1) from above and 0 from below, never a number that rounding made up.
     fn read(&self, question: Question, upper: bool) -> f64 {
-        let sign = if upper { 1.0 } else { -1.0 };
         let n = self.mass.len();
-        // Sums over the slots from i upwards, relative to slot i: a of the masses, b of the masses times e^-(loss - loss of i).
-        // Relative sums neither overflow nor underflow, however wide the window is.
-        let (fall, fall_more) = ((-self.theta * self.width).exp(), (-(self.theta + 1.0) * self.width).exp());
-        let add = |i: usize, a: f64, b: f64| {
-            let m = at_least(self.mass[i] + sign * self.error);
-            (a * fall + m, b * fall_more + m)
-        };
-        // ln of delta at e, for a loss e of at most that of slot i and above that of slot i - 1.
-        let log_delta = |i: usize, a: f64, b: f64, e: f64| {
-            let here = self.loss(i);
-            // The charge for what lies outside: beyond the top edge, or, below the window, anywhere above e.
-            let inside = upper && (e >= self.loss(0) || self.whole);
-            let at = if inside { self.loss(n - 1) } else { e };
-            let outside = sign * 2.0 * self.outside * (-self.theta * (at - here)).exp();
-            let outside = if inside && self.to_the_top { 0.0 } else { outside };
-            // a - e^x b cancels; the rounding is relative to a.
-            let rounding = sign * 1e-14 * a;
-            let rest = a - (e - here).min(0.0).exp() * b + outside + rounding;
-            if rest <= 0.0 { f64::NEG_INFINITY } else { self.log_scale - self.theta * here + rest.ln() }
-        };
-        let total = |log: f64| {
-            let finite = log.exp() * (1.0 + sign * self.relative) + self.infinite;
-            if upper { probability_at_most(finite) } else { probability_at_least(finite) }
-        };
+        let add = self.adder(upper);
+        let log_delta = |i: usize, a: f64, b: f64, e: f64| self.log_delta(i, a, b, e, upper);
+        let total = |log: f64| self.total(log, upper);
         match question {
             Question::Delta { epsilon } => {
                 let (mut a, mut b, mut i) = (0.0, 0.0, n);
@@ -279,13 +330,53 @@ impl Composed {
         if upper { probability_at_most(finite) } else { probability_at_least(finite) }
     }
 
-    /// A question about the composed distribution beside a Gaussian shift of `mu`; the search for an epsilon begins near a guess.
-    pub(super) fn answer_beside(&self, mu: f64, question: Question, near: f64, upper: bool) -> f64 {
+    /// The reading at any loss in constant time, after one pass.
+    fn reader(&self, upper: bool) -> impl Fn(f64) -> f64 {
+        let n = self.mass.len();
+        let add = self.adder(upper);
+        let mut sums = vec![(0.0, 0.0); n + 1];
+        for i in (0..n).rev() {
+            sums[i] = add(i, sums[i + 1].0, sums[i + 1].1);
+        }
+        move |e| {
+            // The first slot above e; rounding of the quotient must not move a slot to the other side.
+            let mut i = (e / self.width - self.first as f64).floor().clamp(-1.0, n as f64) as i64 + 1;
+            while i > 0 && self.loss(i as usize - 1) > e {
+                i -= 1;
+            }
+            while i < n as i64 && !(self.loss(i as usize) > e) {
+                i += 1;
+            }
+            let i = i as usize;
+            match (i >= n, upper) {
+                (true, true) => self.total(self.log_delta(n - 1, 0.0, 0.0, e, upper), upper),
+                (true, false) => self.infinite,
+                _ => self.total(self.log_delta(i, sums[i].0, sums[i].1, e, upper), upper),
+            }
+        }
+    }
+
+    /// The same question about the composed distribution and what is beside it; the search for an epsilon begins near a guess.
+    pub(super) fn answer_beside(&self, beside: Beside<'_>, question: Question, near: f64, upper: bool) -> f64 {
+        if beside.is_nothing() {
+            return self.answer(question, upper);
+        }
+        let own = if beside.mu == 0.0 { Some(self.reader(upper)) } else { None };
+        let curve = |e: f64| own.as_ref().map_or_else(|| self.delta_beside(beside.mu, e, upper), |read| read(e));
+        let sign = if upper { 1.0 } else { -1.0 };
+        let delta_at = |e: f64| -> f64 {
+            let Some(atoms) = beside.atoms else { return curve(e) };
+            // Rounding of the differences goes to the safe side.
+            let at = |l: f64| e - l - sign * 4.0 * f64::EPSILON * (e.abs() + l.abs());
+            let finite: f64 = atoms.each().map(|(l, (p, _))| p * curve(at(l))).sum();
+            let sum = finite * (1.0 + sign * atoms.slack()) + atoms.infinite();
+            if upper { probability_at_most(sum) } else { probability_at_least(sum) }
+        };
         let delta = match question {
-            Question::Delta { epsilon } => return self.delta_beside(mu, epsilon, upper),
+            Question::Delta { epsilon } => return delta_at(epsilon),
             Question::Epsilon { delta } => delta,
         };
-        let holds = |e: f64| self.delta_beside(mu, e, upper) <= delta;
+        let holds = |e: f64| delta_at(e) <= delta;
         let (mut low, mut high, mut step) = (near, near, 1e-3 * near + 1e-9);
         while !holds(high) {
             (low, high, step) = (high, high + step, 4.0 * step);
@@ -338,20 +429,18 @@ pub(super) struct Tilt {
 /// ln delta = K - theta K' - ln(theta (1+theta) sqrt(2 pi K'')), or K' = epsilon; less where the single step has so heavy a
 /// tail that the tilted law would spread out.
 ///
-/// A Gaussian shift of `beside` is part of the question and not of the composed distribution. An answer that is known already, if only
+/// What is beside the grid is part of the question and not of the composed distribution. An answer that is known already, if only
 /// roughly, takes the place of the estimate, which is poor for a few steps with heavy tails.
 pub(super) fn saddle(
     parts: &[(Masses, u64)],
     width: f64,
     question: Question,
     largest: f64,
-    beside: f64,
+    beside: Beside<'_>,
     known: Option<f64>,
 ) -> Tilt {
-    let square = beside * beside;
     let sums = |theta: f64| {
-        let gaussian = (0.5 * theta * (1.0 + theta) * square, (0.5 + theta) * square, square);
-        parts.iter().fold(gaussian, |(a, b, c), (masses, count)| {
+        parts.iter().fold(beside.cumulant(theta), |(a, b, c), (masses, count)| {
             let (k, k1, k2) = masses.cumulant(theta, width);
             let count = *count as f64;
             (a + count * k, b + count * k1, c + count * k2)

@@ -2,7 +2,7 @@
 
 use super::Bound;
 use super::checked::at_least;
-use super::compose::{Composed, Question, compose, saddle};
+use super::compose::{Beside, Composed, Question, compose, saddle};
 use super::discretise::{Focus, Masses, NUDGE, chords, grid, spread, tangents};
 use super::profile::Profile;
 
@@ -35,14 +35,14 @@ pub(super) enum Effort {
     Coarse,
 }
 
-/// Bounds for one direction, beside a Gaussian shift that is not on the list (0: none).
-pub(super) fn direction(list: &[Listed<'_>], beside: f64, question: Question, effort: Effort) -> Bound {
+/// Bounds for one direction.
+pub(super) fn direction(list: &[Listed<'_>], beside: Beside<'_>, question: Question, effort: Effort) -> Bound {
     bounds(list, beside, question, effort, &mut Vec::new())
 }
 
 /// Composes for a question and keeps the pessimistic distributions, which answer other questions as well.
 pub(super) fn keep(list: &[Listed<'_>], question: Question, kept: &mut Vec<Composed>) {
-    bounds(list, 0.0, question, Effort::Upper, kept);
+    bounds(list, Beside::default(), question, Effort::Upper, kept);
 }
 
 /// A width of at most the given one, such that the atoms lie on its multiples or just above: a loss that is better, and on the grid, has to go
@@ -57,8 +57,13 @@ fn aligned(width: f64, atoms: &[(f64, f64)]) -> f64 {
     (0..tries).map(|i| first / (least + i as f64)).min_by(|a, b| off(*a).total_cmp(&off(*b))).unwrap_or(width)
 }
 
-fn bounds(list: &[Listed<'_>], beside: f64, question: Question, effort: Effort, kept: &mut Vec<Composed>) -> Bound {
+fn bounds(list: &[Listed<'_>], beside: Beside<'_>, question: Question, effort: Effort, kept: &mut Vec<Composed>) -> Bound {
     let lower_too = effort == Effort::Both;
+    if list.is_empty() {
+        let nothing = Composed::nothing();
+        let read = |upper| nothing.answer_beside(beside, question, 1.0, upper);
+        return Bound { lower: if lower_too { read(false) } else { 0.0 }, upper: read(true) };
+    }
     let steps: f64 = list.iter().map(|c| c.1 as f64).sum();
     // Losses above the last grid point count as infinite: together far below the delta in question.
     let mut tail = match question {
@@ -107,10 +112,10 @@ fn bounds(list: &[Listed<'_>], beside: f64, question: Question, effort: Effort, 
         if round == 0 || (error > 16.0 * aim && round < 6 && !coarser) {
             let tight = width * (aim / error).sqrt();
             // Short transforms cost nothing, so they may as well be finer; long ones stop at a gap that is good enough.
-            let comfortable = if lower_too && beside == 0.0 { tilt.length / COMFORTABLE } else { f64::INFINITY };
+            let comfortable = if lower_too && beside.mu == 0.0 { tilt.length / COMFORTABLE } else { f64::INFINITY };
             let enough = (width * (ENOUGH / TARGET_GAP * aim / error).sqrt()).min(tilt.length / LONG);
             width = tight.min(comfortable).max(enough).max(width * 1e-3).min(WIDEST);
-            if beside > 0.0 {
+            if beside.mu > 0.0 {
                 // The Gaussian allows a coarse grid; the tangents of the rest do not.
                 width = width.min((square / steps).sqrt() / 8.0);
             }
@@ -124,9 +129,7 @@ fn bounds(list: &[Listed<'_>], beside: f64, question: Question, effort: Effort, 
             (width, coarser) = (2.0 * width, true);
             continue;
         };
-        let read = |c: &Composed, question: Question, upper: bool| {
-            if beside > 0.0 { c.answer_beside(beside, question, tilt.epsilon, upper) } else { c.answer(question, upper) }
-        };
+        let read = |c: &Composed, question: Question, upper: bool| c.answer_beside(beside, question, tilt.epsilon, upper);
         let upper = read(&above, question, true);
         let lower = if lower_too {
             let better: Vec<(Masses, u64)> =

@@ -4,7 +4,7 @@ use super::adjacency::Adjacency;
 use super::checked::{largest, probability_at_least, probability_at_most, smaller};
 use super::event::{Event, Sampling, Step};
 use super::special::{mills, mills_drop, normal_density, normal_upper, smallest};
-use super::{Accountant, Bound, check_delta, check_epsilon};
+use super::{Accountant, Bound, check_delta, check_epsilon, lattice};
 use crate::error::{Error, Result};
 
 /// delta(epsilon) of a Gaussian shift of `mu` standard deviations, for every real epsilon.
@@ -246,6 +246,26 @@ impl GaussianAccountant {
     }
 }
 
+/// The Gaussian shift that noise on coarse grids comes to as it is, and what is charged for it in delta; none where another way must be
+/// gone.
+fn on_its_grid(steps: &[Step<'_>], adjacency: Adjacency) -> Option<(f64, f64)> {
+    let (mut square, mut left_out, mut coarse) = (0.0, 0.0, false);
+    for step in steps {
+        let mut mu = mu_of(step.leaf, adjacency)?;
+        if let Event::DiscreteGaussian { sigma, reach, replace_reach, dimension } = step.leaf {
+            let moved = if adjacency.replaces() { *replace_reach } else { *reach };
+            if *sigma > lattice::LARGEST || moved >= lattice::FURTHEST * sigma {
+                return None;
+            }
+            coarse = true;
+            mu = lattice::step(*sigma) * moved as f64;
+            left_out += step.count as f64 * *dimension as f64 * lattice::LEFT_OUT;
+        }
+        square += mu * mu * step.count as f64;
+    }
+    coarse.then(|| (square.sqrt() * (1.0 + 1e-15), left_out))
+}
+
 impl Accountant for GaussianAccountant {
     fn name(&self) -> &'static str {
         "gaussian"
@@ -255,7 +275,13 @@ impl Accountant for GaussianAccountant {
         check_delta(delta, false)?;
         let steps = event.steps(adjacency)?;
         let mu = self.total(&steps, adjacency)?;
-        discrete_epsilon(delta, &steps, |d| Ok(gaussian_epsilon(mu, d)))
+        let mut bound = discrete_epsilon(delta, &steps, |d| Ok(gaussian_epsilon(mu, d)))?;
+        if let Some((mu, left_out)) = on_its_grid(&steps, adjacency)
+            && delta > left_out
+        {
+            bound.upper = smaller(bound.upper, gaussian_epsilon(mu, delta - left_out).upper);
+        }
+        Ok(bound)
     }
 
     fn delta(&self, event: &Event, adjacency: Adjacency, epsilon: f64) -> Result<Bound> {
@@ -263,7 +289,10 @@ impl Accountant for GaussianAccountant {
         let steps = event.steps(adjacency)?;
         let mu = self.total(&steps, adjacency)?;
         let gap = gap_cost(epsilon, discrete_gaussian_gap(&steps)) + rounding_loss(&steps);
-        let upper = discrete_delta(epsilon, &steps, |e| gaussian_delta(e, mu).upper);
+        let mut upper = discrete_delta(epsilon, &steps, |e| gaussian_delta(e, mu).upper);
+        if let Some((mu, left_out)) = on_its_grid(&steps, adjacency) {
+            upper = smaller(upper, probability_at_most(gaussian_delta(epsilon, mu).upper + left_out));
+        }
         Ok(Bound { lower: probability_at_least(gaussian_delta(epsilon, mu).lower - gap), upper })
     }
 }

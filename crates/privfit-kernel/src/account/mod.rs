@@ -4,15 +4,18 @@
 //! bounds on epsilon or delta. [`epsilon`] and [`delta`] ask every accountant that applies and report the tightest.
 
 mod adjacency;
+mod atoms;
 mod calibrate;
 mod checked;
 mod chi;
 mod compose;
+mod coordinates;
 mod curve;
 mod direction;
 mod discretise;
 mod event;
 mod gdp;
+mod lattice;
 mod objective;
 mod pld;
 mod profile;
@@ -201,43 +204,6 @@ fn least(event: &Event, ask: impl Fn(&dyn Accountant) -> Result<f64>) -> Result<
     }
 }
 
-/// The same computation on one coordinate of each vector: a record that moves only that one is a neighbour too, so that a lower bound on this
-/// is one on the whole. Only for noise on so coarse a grid that it matters.
-fn on_one_coordinate(event: &Event) -> Option<Event> {
-    let inside = |event: &Event| on_one_coordinate(event).map(Box::new);
-    Some(match event {
-        Event::DiscreteGaussian { sigma, reach, replace_reach, dimension } if *dimension > 1 && *sigma < 1 << 12 => {
-            Event::DiscreteGaussian { sigma: *sigma, reach: *reach, replace_reach: *replace_reach, dimension: 1 }
-        }
-        Event::Poisson { rate, event } => Event::Poisson { rate: *rate, event: inside(event)? },
-        Event::FixedSize { batch, rows, event } => Event::FixedSize { batch: *batch, rows: *rows, event: inside(event)? },
-        Event::Shuffled { batches, epochs, event } => {
-            Event::Shuffled { batches: *batches, epochs: *epochs, event: inside(event)? }
-        }
-        Event::Repeat { times, event } => Event::Repeat { times: *times, event: inside(event)? },
-        Event::AtMost { times, event } => Event::AtMost { times: *times, event: inside(event)? },
-        Event::Compose(events) => {
-            let changed: Vec<Option<Event>> = events.iter().map(on_one_coordinate).collect();
-            if changed.iter().all(Option::is_none) {
-                return None;
-            }
-            Event::Compose(changed.into_iter().zip(events).map(|(new, old)| new.unwrap_or_else(|| old.clone())).collect())
-        }
-        _ => return None,
-    })
-}
-
-/// Raises the lower bound to that of the same computation on one coordinate.
-fn with_one_coordinate(mut answer: Answer, event: &Event, ask: impl Fn(&Event) -> Result<Answer>) -> Answer {
-    if let Some(one) = on_one_coordinate(event)
-        && let Ok(one) = ask(&one)
-        && one.bound.lower > answer.bound.lower
-    {
-        answer.bound.lower = if one.bound.lower < answer.bound.upper { one.bound.lower } else { answer.bound.upper };
-    }
-    answer
-}
-
 /// Selections whose own accountant is the tightest wherever it matters; Renyi accounting is a little tighter at very large epsilons.
 fn bounded_selection(event: &Event) -> bool {
     matches!(event, Event::Select { stopping: Stopping::Uniform { .. } | Stopping::Harmonic { .. }, .. })
@@ -273,7 +239,7 @@ pub fn epsilon(event: &Event, adjacency: Adjacency, delta: f64) -> Result<Answer
         });
     }
     let answer = tightest(|a| a.epsilon(event, adjacency, delta))?;
-    Ok(with_one_coordinate(answer, event, |e| tightest(|a| a.epsilon(e, adjacency, delta))))
+    Ok(coordinates::raise(answer, event, adjacency, |e| tightest(|a| a.epsilon(e, adjacency, delta))))
 }
 
 /// The upper bound on epsilon alone, without the work for a lower one.
@@ -300,7 +266,7 @@ pub fn delta(event: &Event, adjacency: Adjacency, epsilon: f64) -> Result<Answer
         });
     }
     let answer = tightest(|a| a.delta(event, adjacency, epsilon))?;
-    Ok(with_one_coordinate(answer, event, |e| tightest(|a| a.delta(e, adjacency, epsilon))))
+    Ok(coordinates::raise(answer, event, adjacency, |e| tightest(|a| a.delta(e, adjacency, epsilon))))
 }
 
 /// The upper bound on delta alone, without the work for a lower one.

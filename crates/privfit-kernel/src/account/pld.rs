@@ -4,18 +4,18 @@
 //! once: a pointwise supremum over mechanisms (bounded range, fixed-size samples, a bound on the loss) dominates, but nobody attains it.
 
 use super::adjacency::Adjacency;
+use super::atoms::Atoms;
 use super::checked::{at_least, larger, probability_at_least, probability_at_most};
-use super::compose::{Composed, Question};
+use super::compose::{Beside, Composed, Question};
 use super::direction::{Effort, Listed, direction, keep};
 use super::discretise::spread;
 use super::event::{Event, Sampling, Step};
 use super::gdp::{discrete_delta, discrete_epsilon, discrete_gaussian_gap, gap_cost, mu_of, rounding_loss};
 use super::objective::PerturbedObjective;
 use super::profile::{
-    Amplified, BoundedRange, DiscreteShift, LaplaceShift, Profile, ReplacedMixture, Response, Responses, Reversed, Shift,
-    Symmetrised,
+    Amplified, BoundedRange, DiscreteShift, LaplaceShift, Profile, ReplacedMixture, Response, Reversed, Shift, Symmetrised,
 };
-use super::range::{QUICK, WORK, adaptive, reached_delta, reached_epsilon};
+use super::range::{BELOW, FINE, QUICK, WORK, adaptive, reached_delta, reached_epsilon};
 use super::table::Table;
 use super::{Accountant, Bound, check_delta, check_epsilon};
 use crate::error::{Error, Result};
@@ -41,17 +41,22 @@ pub(super) struct Component {
     attained: Attained,
 }
 
-/// All steps: components, and plain Gaussians merged into one shift.
+/// All steps: components, plain Gaussians merged into one shift, responses merged into one list of losses.
 pub(super) struct Parts {
     components: Vec<Component>,
     mu: f64,
+    atoms: Option<Atoms>,
 }
+
+/// Most losses that are kept off the grid beside a Gaussian shift that is off the grid too: reading it once takes long.
+const FEW: usize = 32;
 
 /// A profile for each step.
 pub(super) fn parts(steps: &[Step<'_>], adjacency: Adjacency, work: f64) -> Result<Parts> {
     let mut components = Vec::new();
     let (mut square, mut rho) = (0.0, 0.0);
     let mut choices: Vec<(f64, u64)> = Vec::new();
+    let mut atoms: Option<Atoms> = None;
     for step in steps {
         let replaces = adjacency.replaces();
         match (step.leaf, step.sampling) {
@@ -75,9 +80,13 @@ pub(super) fn parts(steps: &[Step<'_>], adjacency: Adjacency, work: f64) -> Resu
                 square += mu_of(step.leaf, adjacency).map_or(f64::INFINITY, |mu| mu * mu * step.count as f64);
             }
             (Event::Pure { .. } | Event::Approx { .. }, Sampling::All)
-                if let Some(all) = Responses::new(&response(step.leaf, adjacency), step.count) =>
+                if let Some(all) = Atoms::responses(&response(step.leaf, adjacency), step.count) =>
             {
-                components.push(Component { profile: Box::new(all), count: 1, attained: Attained::Same });
+                match atoms.as_ref().map(|before| before.with(&all)) {
+                    None => atoms = Some(all),
+                    Some(Some(both)) => atoms = Some(both),
+                    Some(None) => components.push(Component { profile: Box::new(all), count: 1, attained: Attained::Same }),
+                }
             }
             _ => {
                 let (profile, attained) = pair(step, adjacency)?;
@@ -99,7 +108,7 @@ pub(super) fn parts(steps: &[Step<'_>], adjacency: Adjacency, work: f64) -> Resu
         let table = Table::concentrated(rho * (1.0 + 1e-14)).ok_or_else(unusable)?;
         components.push(Component { profile: Box::new(table), count: 1, attained: Attained::Nothing });
     }
-    Ok(Parts { components, mu: square.sqrt() * (1.0 + 1e-15) })
+    Ok(Parts { components, mu: square.sqrt() * (1.0 + 1e-15), atoms })
 }
 
 /// The pair of a choice whose losses are +-range/2.
@@ -224,8 +233,8 @@ fn turned<'a>(list: &[Listed<'a>], reversals: &'a [Reversed<'a>]) -> Vec<Listed<
     list.iter().zip(reversals).map(|((p, c), r)| (if p.symmetric() { *p } else { r as &dyn Profile }, *c)).collect()
 }
 
-/// Both directions of a list of pairs beside a Gaussian shift.
-fn both(list: &[Listed<'_>], beside: f64, question: Question, effort: Effort) -> Bound {
+/// Both directions of a list of pairs.
+fn both(list: &[Listed<'_>], beside: Beside<'_>, question: Question, effort: Effort) -> Bound {
     let one = direction(list, beside, question, effort);
     if list.iter().all(|(p, _)| p.symmetric()) {
         return one;
@@ -243,21 +252,26 @@ fn both(list: &[Listed<'_>], beside: f64, question: Question, effort: Effort) ->
 
 impl Parts {
     pub(super) fn is_empty(&self) -> bool {
-        self.components.is_empty() && self.mu == 0.0
+        self.components.is_empty() && self.mu == 0.0 && self.atoms.is_none()
     }
 
-    /// The pairs to compose numerically, and the Gaussian shift beside them. A shift much wider than the rest is kept out of the grid: its
-    /// own curve is averaged over the rest.
-    fn split<'a>(&'a self, mut list: Vec<Listed<'a>>, shift: &'a Shift) -> (Vec<Listed<'a>>, f64) {
-        if shift.mu == 0.0 {
-            return (list, 0.0);
-        }
+    /// The pairs to compose numerically, and what is kept beside their grid. A shift much wider than the rest is: its own curve is averaged
+    /// over the rest.
+    fn split<'a>(&'a self, mut list: Vec<Listed<'a>>, shift: &'a Shift) -> (Vec<Listed<'a>>, Beside<'a>) {
         let square: f64 = list.iter().map(|(p, c)| *c as f64 * spread(*p).powi(2)).sum();
-        if !list.is_empty() && (shift.mu > 8.0 || shift.mu * shift.mu > 16.0 * square) {
-            return (list, shift.mu);
+        let mut beside = Beside { mu: shift.mu, atoms: self.atoms.as_ref() };
+        if shift.mu > 0.0 && !list.is_empty() && !(shift.mu > 8.0 || shift.mu * shift.mu > 16.0 * square) {
+            beside.mu = 0.0;
+            list.push((shift, 1));
         }
-        list.push((shift, 1));
-        (list, 0.0)
+        match &self.atoms {
+            Some(atoms) if beside.mu > 0.0 && atoms.number() > FEW && !list.is_empty() => {
+                beside.atoms = None;
+                list.push((atoms, 1));
+            }
+            _ => {}
+        }
+        (list, beside)
     }
 
     fn dominating(&self) -> Vec<Listed<'_>> {
@@ -266,15 +280,13 @@ impl Parts {
 
     fn ask(&self, question: Question, lower_too: bool) -> Bound {
         let shift = Shift { mu: self.mu };
-        if let ([only], true) = (&self.components[..], self.mu == 0.0)
-            && only.count == 1
-        {
-            return only.alone(question, lower_too);
+        match (&self.components[..], self.mu == 0.0, &self.atoms) {
+            ([only], true, None) if only.count == 1 => return only.alone(question, lower_too),
+            ([], true, Some(atoms)) => return alone(atoms, question),
+            ([], false, None) => return alone(&shift, question),
+            _ => {}
         }
         let (list, beside) = self.split(self.dominating(), &shift);
-        if let ([(only, 1)], true) = (&list[..], beside == 0.0) {
-            return alone(*only, question);
-        }
         if !lower_too {
             return both(&list, beside, question, Effort::Upper);
         }
@@ -282,7 +294,8 @@ impl Parts {
             return both(&list, beside, question, Effort::Both);
         }
         let upper = both(&list, beside, question, Effort::Upper).upper;
-        if let ([Component { attained: Attained::Choices(range, count), .. }], true) = (&self.components[..], self.mu == 0.0)
+        if let ([Component { attained: Attained::Choices(range, count), .. }], true) =
+            (&self.components[..], self.mu == 0.0 && self.atoms.is_none())
             && let Some(lower) = choices_lower(*range, *count, question, upper)
         {
             return Bound { lower, upper };
@@ -316,6 +329,19 @@ impl Component {
         }
     }
 
+    /// Choices alone, given an upper bound; on a finer grid where the two bounds are far apart.
+    fn choices_alone(&self, range: f64, count: u64, question: Question, upper: f64) -> Bound {
+        let mut bound = Bound { lower: choices_lower(range, count, question, upper).unwrap_or(0.0), upper };
+        if let Question::Delta { epsilon } = question
+            && bound.lower < (1.0 - COARSE_GAP) * upper
+            && let (Some(above), Some(below)) = (adaptive(range, count, FINE), reached_delta(range, count, epsilon, FINE))
+        {
+            bound.upper = super::checked::smaller(upper, alone(&above, question).upper);
+            bound.lower = larger(bound.lower, below);
+        }
+        Bound { lower: if bound.lower < bound.upper { bound.lower } else { bound.upper }, upper: bound.upper }
+    }
+
     /// A single mechanism needs no grid.
     fn alone(&self, question: Question, lower_too: bool) -> Bound {
         let bound = alone(self.profile.as_ref(), question);
@@ -323,17 +349,20 @@ impl Component {
             _ if !lower_too => 0.0,
             Attained::Same | Attained::Pointwise(..) => bound.lower,
             Attained::Other(profile, 1) => alone(profile.as_ref(), question).lower,
-            Attained::Choices(range, count) => choices_lower(*range, *count, question, bound.upper).unwrap_or(0.0),
+            Attained::Choices(range, count) => return self.choices_alone(*range, *count, question, bound.upper),
             Attained::Other(..) | Attained::Nothing => 0.0,
         };
         Bound { lower: if lower < bound.upper { lower } else { bound.upper }, upper: bound.upper }
     }
 }
 
+/// Relative gap in delta above which choices are made on a finer grid.
+const COARSE_GAP: f64 = 0.005;
+
 /// What an adversary reaches who picks each choice knowing all losses so far.
 fn choices_lower(range: f64, count: u64, question: Question, upper: f64) -> Option<f64> {
     match question {
-        Question::Delta { epsilon } => reached_delta(range, count, epsilon),
+        Question::Delta { epsilon } => reached_delta(range, count, epsilon, BELOW),
         Question::Epsilon { delta } => reached_epsilon(range, count, delta, upper),
     }
 }
@@ -344,6 +373,9 @@ pub(super) fn distributions(parts: &Parts, deltas: &[f64]) -> Option<Vec<Vec<Com
     let mut list = parts.dominating();
     if parts.mu > 0.0 {
         list.push((&shift, 1));
+    }
+    if let Some(atoms) = &parts.atoms {
+        list.push((atoms, 1));
     }
     if let [(_, 1)] = list[..] {
         return None;
@@ -386,14 +418,14 @@ fn alone(profile: &dyn Profile, question: Question) -> Bound {
                 if holds(0.0) {
                     return 0.0;
                 }
-                let mut high = 1.0;
-                while !holds(high) {
-                    high *= 2.0;
-                    if high > 1e300 {
-                        return f64::INFINITY;
-                    }
+                // Rounding grows with e^e: above some 700 the curve may hold for a short while only.
+                let reached = |factor: f64, end: f64| {
+                    std::iter::successors(Some(1.0), |e| Some(e * factor)).take_while(|e| *e < end).find(|e| holds(*e))
+                };
+                match reached(2.0, 1e300).or_else(|| reached(1.004, 800.0)) {
+                    Some(high) => super::special::smallest(0.0, high, holds),
+                    None => f64::INFINITY,
                 }
-                super::special::smallest(0.0, high, holds)
             };
             Bound { lower: at_least(find(-1.0)), upper: find(1.0) }
         }
@@ -496,7 +528,7 @@ mod tests {
             let total = mu * (count as f64).sqrt();
             for delta in [0.3, 1e-3, 1e-6, 1e-10, 1e-14] {
                 let truth = gaussian_epsilon(total, delta).upper;
-                let bound = direction(&[(&shift, count)], 0.0, Question::Epsilon { delta }, Effort::Both);
+                let bound = direction(&[(&shift, count)], Beside::default(), Question::Epsilon { delta }, Effort::Both);
                 assert!(
                     bound.lower <= truth * (1.0 + 1e-12) && bound.upper >= truth * (1.0 - 1e-12),
                     "{mu} {count} {delta}: {bound:?} {truth}"
@@ -505,7 +537,7 @@ mod tests {
             }
             for epsilon in [0.01, 0.5, 2.0] {
                 let truth = gaussian_delta(epsilon, total);
-                let bound = direction(&[(&shift, count)], 0.0, Question::Delta { epsilon }, Effort::Both);
+                let bound = direction(&[(&shift, count)], Beside::default(), Question::Delta { epsilon }, Effort::Both);
                 assert!(bound.lower <= truth.upper && bound.upper >= truth.lower, "{mu} {count} {epsilon}: {bound:?} {truth:?}");
                 assert!(truth.upper < 1e-30 || bound.upper < 1.01 * truth.upper, "{mu} {count} {epsilon}: {bound:?} {truth:?}");
             }

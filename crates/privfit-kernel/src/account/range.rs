@@ -20,8 +20,10 @@ use super::table::Table;
 /// Cells that one composition may look at, and one of many in a search for noise.
 pub(crate) const WORK: f64 = 1.5e7;
 pub(crate) const QUICK: f64 = 1e6;
+/// Cells for a delta so far out that the grid shows.
+pub(crate) const FINE: f64 = 1.5e8;
 /// The same for each of several passes from below.
-const BELOW: f64 = 4e6;
+pub(crate) const BELOW: f64 = 4e6;
 
 /// Cells to a window, as many as the work allows, and the number of grid points from 0 upwards.
 fn grid_size(range: f64, count: u64, work: f64) -> Option<(usize, usize)> {
@@ -36,7 +38,7 @@ fn grid_size(range: f64, count: u64, work: f64) -> Option<(usize, usize)> {
     while cells > 8.0 && k * states(cells) * cells > work {
         cells *= 0.5;
     }
-    (k * states(cells) * cells <= WORK).then_some((cells as usize, states(cells) as usize))
+    (k * states(cells) * cells <= larger(work, WORK)).then_some((cells as usize, states(cells) as usize))
 }
 
 /// The k-fold adaptive optimum as a dominating pair, none where it would take too long or does not fit.
@@ -153,8 +155,8 @@ pub(crate) fn reached_epsilon(range: f64, count: u64, delta: f64, upper: f64) ->
 }
 
 /// The same for a delta at an epsilon.
-pub(crate) fn reached_delta(range: f64, count: u64, epsilon: f64) -> Option<f64> {
-    let (cells, n) = grid_size(range, count, BELOW)?;
+pub(crate) fn reached_delta(range: f64, count: u64, epsilon: f64, work: f64) -> Option<f64> {
+    let (cells, n) = grid_size(range, count, work)?;
     let width = range / cells as f64;
     let slot = (epsilon / width).floor();
     if !(slot < n as f64) {
@@ -190,7 +192,7 @@ mod tests {
                     .map(|i| range * f64::from(i) / 400.0)
                     .map(|t| p(t) * one(s - t) + (1.0 - p(t)) * one(s - t + range))
                     .fold(0.0, f64::max);
-                let (ours, reached) = (table.delta(s), reached_delta(range, 2, s).unwrap());
+                let (ours, reached) = (table.delta(s), reached_delta(range, 2, s, BELOW).unwrap());
                 assert!(ours >= truth && ours <= truth * 1.002 + 3e-6, "{range} {s}: {ours} {truth}");
                 assert!(reached <= ours && reached >= 0.99 * truth, "{range} {s}: {reached} {truth}");
             }

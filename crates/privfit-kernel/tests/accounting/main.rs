@@ -134,7 +134,7 @@ fn answers_enclose_the_truth() {
     );
     assert!(wrong.is_empty(), "{} of {requests} answers are wrong:\n{}", wrong.len(), wrong.join("\n"));
     assert!(unchecked * 20 < requests, "{unchecked} answers could not be checked");
-    assert!(share >= 0.9 && at(0.5) <= 5e-4 && at(0.99) <= 0.12, "{share} {} {}", at(0.5), at(0.99));
+    assert!(share >= 0.9 && at(0.5) <= 5e-4 && at(0.99) <= 1e-2, "{share} {} {}", at(0.5), at(0.99));
 }
 
 /// Noise that was found meets its target by the closed form, and the lower end misses it.

@@ -190,7 +190,7 @@ fn measure(options: &Options) -> Result<(), KernelError> {
     let choice = |noise: f64| Exponential::for_gradients(loss.lipschitz, 1.0, 1.0, noise);
     let event =
         |noise: f64| choice(noise).map_or(Event::NotPrivate { why: "no such plan".into() }, |m| m.event().repeated(steps));
-    let mechanism = choice(calibrate(target, event, Adjacency::ZeroOut)?.upper)?;
+    let mechanism = choice(calibrate(target, event, Adjacency::ZeroOut)?)?;
     let planned = mechanism.event().repeated(steps);
     let task = Task { data: &data, loss, mechanism, planned, entropy, engine: Threads::new(1) };
     let (weights, kept) = task.kept(steps)?;

@@ -135,7 +135,7 @@ impl SumNoise {
         };
         let failed = Event::NotPrivate { why: "no such noise".into() };
         let event = |nm: f64| of(nm).map_or(failed.clone(), |n| n.event(kind));
-        of(calibrate(target, event, adjacency)?.upper)
+        of(calibrate(target, event, adjacency)?)
     }
 
     pub(crate) fn event(&self, kind: Kind) -> Event {

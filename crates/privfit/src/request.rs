@@ -14,7 +14,7 @@
 
 use crate::strict_json::Json;
 use privfit_kernel::account::{
-    ALL, Adjacency, Bound, Event, Objective, Target, calibrate, delta, epsilon, epsilon_at_orders, optimal_epsilon, renyi,
+    ALL, Adjacency, Bound, Event, Objective, Target, calibrate_bounds, delta, epsilon, epsilon_at_orders, optimal_epsilon, renyi,
     simple_epsilon,
 };
 use std::fmt;
@@ -466,7 +466,7 @@ impl Request {
                 }
                 self.event(1.0)?.validate()?;
                 let event_of = |x: f64| self.event(x).unwrap_or(Event::NotPrivate { why: "no mechanism".into() });
-                let bound = calibrate(target, event_of, self.adjacency)?;
+                let bound = calibrate_bounds(target, event_of, self.adjacency)?;
                 let name = if target.delta == 0.0 {
                     "pure"
                 } else {

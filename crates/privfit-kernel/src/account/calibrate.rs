@@ -24,10 +24,13 @@ impl Target {
     }
 }
 
-/// Smallest parameter whose event meets the target; more of the parameter must mean more privacy (noise, not steps).
-///
-/// `upper` is the answer: its event meets the target, by both readings of it. Below `lower` no parameter meets it.
-pub fn calibrate(target: Target, event_of: impl Fn(f64) -> Event, adjacency: Adjacency) -> Result<Bound> {
+/// Smallest parameter whose event meets the target, by both readings of it; more of the parameter must mean more privacy (noise, not steps).
+pub fn calibrate(target: Target, event_of: impl Fn(f64) -> Event, adjacency: Adjacency) -> Result<f64> {
+    Ok(search(target, &event_of, adjacency, (1.0, 2.0), 1e-5)?.0)
+}
+
+/// The same as `upper`, and a `lower` below which no parameter meets the target; several times as much work.
+pub fn calibrate_bounds(target: Target, event_of: impl Fn(f64) -> Event, adjacency: Adjacency) -> Result<Bound> {
     let (high, closed) = search(target, &event_of, adjacency, (1.0, 2.0), 1e-5)?;
     Ok(Bound { lower: not_below(target, &event_of, adjacency, high, closed)?, upper: high })
 }

@@ -130,12 +130,12 @@ pub(crate) fn rounding_loss(steps: &[Step<'_>]) -> f64 {
 
 /// The other way to charge the discrete law, for large epsilons, where e^epsilon times a distance is too much.
 ///
-/// Up to a tail of probability 10^-80 the density ratio between discrete and rounded continuous noise is within e^(+-eta), with
+/// Up to a tail of probability e^-a the density ratio between discrete and rounded continuous noise is within e^(+-eta), with
 /// eta = 1.01 (t + d) / (24 sigma^2) for a release of d coordinates, t the largest squared norm over sigma^2 outside of the tail. So
-/// delta(epsilon) <= e^eta delta_continuous(epsilon - 2 eta) + (1 + e^epsilon) 10^-80. None where the grid is too coarse for the 1.01.
+/// delta(epsilon) <= e^eta delta_continuous(epsilon - 2 eta) + (1 + e^epsilon) e^-a. None where the grid is too coarse for the 1.01.
 /// It holds for sampled releases too: with tails cut off, each law of a mixture is at most e^eta times its continuous one and at least
 /// e^-eta times it, around its own centre, and so is the mixture, on whichever side of the comparison it stands.
-pub(crate) fn discrete_gaussian_ratio(steps: &[Step<'_>]) -> Option<f64> {
+fn discrete_gaussian_ratio(steps: &[Step<'_>], tail: f64) -> Option<f64> {
     let releases: f64 = steps.iter().map(|s| s.count as f64).sum();
     let mut total = 0.0;
     for step in steps {
@@ -148,14 +148,16 @@ pub(crate) fn discrete_gaussian_ratio(steps: &[Step<'_>]) -> Option<f64> {
         if sigma < 1 << 12 {
             return None;
         }
-        let t = ((dimension as f64).sqrt() + (2.0 * (80.0 * 10f64.ln() + releases.ln())).sqrt()).powi(2);
+        let t = ((dimension as f64).sqrt() + (2.0 * (tail + releases.ln())).sqrt()).powi(2);
         total += step.count as f64 * 1.01 * (t + dimension as f64) / (24.0 * (sigma as f64).powi(2));
     }
     Some(total * (1.0 + 1e-12))
 }
 
-/// Probability of the tail in `discrete_gaussian_ratio`.
-const TAIL: f64 = 1e-80;
+/// a of the tail e^-a in `discrete_gaussian_ratio`: so far out that e^epsilon times its probability is below 10^-80.
+fn tail(epsilon: f64) -> f64 {
+    185.0 + epsilon
+}
 
 /// (1 + e^epsilon) times a distance: what the distance between two distributions costs in delta.
 pub(crate) fn gap_cost(epsilon: f64, gap: f64) -> f64 {
@@ -170,8 +172,9 @@ pub(crate) fn discrete_delta(epsilon: f64, steps: &[Step<'_>], continuous: impl 
     if gap <= 1e-6 * exact {
         return probability_at_most(by_distance);
     }
-    let by_ratio =
-        discrete_gaussian_ratio(steps).map_or(1.0, |eta| eta.exp() * continuous(epsilon - 2.0 * eta) + gap_cost(epsilon, TAIL));
+    let by_ratio = discrete_gaussian_ratio(steps, tail(epsilon)).map_or(1.0, |eta| {
+        eta.exp() * continuous(epsilon - 2.0 * eta) + (-tail(epsilon)).exp() + (epsilon - tail(epsilon)).exp()
+    });
     probability_at_most(smaller(by_distance, by_ratio))
 }
 
@@ -188,11 +191,13 @@ pub(crate) fn discrete_epsilon(delta: f64, steps: &[Step<'_>], epsilon_at: impl 
         // The first way costs nothing that one could see.
         return Ok(bound);
     }
-    if let Some(eta) = discrete_gaussian_ratio(steps).filter(|eta| *eta > 0.0) {
+    // The tail is laid out for an epsilon above the answer.
+    let enough = 1.0 + 2.0 * smaller(epsilon_at(delta)?.upper, 1e6);
+    if let Some(eta) = discrete_gaussian_ratio(steps, tail(enough)).filter(|eta| *eta > 0.0) {
         let rest = delta * (1.0 - 1e-12) * (-eta).exp();
         let upper = epsilon_at(rest)?.upper * (1.0 + 1e-15) + 2.0 * eta;
         // The tail must fit in what was left of delta.
-        if gap_cost(upper, TAIL) <= 1e-12 * delta && upper < bound.upper {
+        if upper <= enough && 2.0 * (enough - tail(enough)).exp() <= 1e-12 * delta && upper < bound.upper {
             return Ok(Bound { lower: bound.lower, upper });
         }
     }

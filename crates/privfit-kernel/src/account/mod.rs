@@ -32,7 +32,7 @@ mod zcdp;
 mod tests;
 
 pub use adjacency::Adjacency;
-pub use calibrate::{Target, calibrate, calibrate_near};
+pub use calibrate::{Target, calibrate, calibrate_bounds, calibrate_near};
 pub use curve::Curve;
 pub use event::{Event, Objective, Stopping};
 pub use gdp::GaussianAccountant;

@@ -288,7 +288,7 @@ mod tests {
         for target in [670.0, 705.0] {
             let found =
                 super::super::calibrate(super::super::Target { epsilon: target, delta: 1e-6 }, o, Adjacency::ZeroOut).unwrap();
-            assert!(found.upper > 0.02, "{found:?}");
+            assert!(found > 0.02, "{found}");
         }
         // It does not spread into compositions and selections either.
         let both = Event::Compose(vec![o(0.0265), Event::gaussian(2.0)]);

@@ -222,7 +222,7 @@ fn sampled_compositions_are_monotone() {
         assert!(renyi >= base.lower, "{renyi} {base:?}");
         let replaced = upper(&event(z, q, t), Adjacency::ReplaceOne, d);
         assert!(replaced > base.upper);
-        let back = calibrate(Target { epsilon: base.upper, delta: d }, |x| event(x, q, t), a).unwrap();
+        let back = calibrate_bounds(Target { epsilon: base.upper, delta: d }, |x| event(x, q, t), a).unwrap();
         assert!((back.upper / z - 1.0).abs() < 3e-3 && back.lower <= z * 1.001, "{back:?} {z}");
         assert!(upper(&event(back.upper, q, t), a, d) <= base.upper, "never overshoots");
     }

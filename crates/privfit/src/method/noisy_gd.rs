@@ -133,7 +133,7 @@ pub(super) fn calibrated_steps(
         Ok((mechanism, if at_most { Event::AtMost { times, event: Box::new(step) } } else { step.repeated(times) }))
     };
     let failed = Event::NotPrivate { why: "no such plan".into() };
-    let multiplier = calibrate(problem.target, |nm| event_of(nm).map_or(failed.clone(), |s| s.1), problem.adjacency)?.upper;
+    let multiplier = calibrate(problem.target, |nm| event_of(nm).map_or(failed.clone(), |s| s.1), problem.adjacency)?;
     event_of(multiplier)
 }
 
@@ -161,7 +161,7 @@ fn with_offset(
         Ok((mechanism, offset, Event::Compose(events)))
     };
     let failed = Event::NotPrivate { why: "no such plan".into() };
-    let multiplier = calibrate(problem.target, |nm| make(nm).map_or(failed.clone(), |m| m.2), problem.adjacency)?.upper;
+    let multiplier = calibrate(problem.target, |nm| make(nm).map_or(failed.clone(), |m| m.2), problem.adjacency)?;
     make(multiplier)
 }
 

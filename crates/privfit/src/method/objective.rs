@@ -120,7 +120,7 @@ pub(super) fn calibrated(
         tilted(problem, &losses, linear, ridge, tolerance, |_| nm / OUTPUT_SHARE)?.beginning(problem, pure, nm)
     };
     let failed = Event::NotPrivate { why: "no such plan".into() };
-    let noise = calibrate(problem.target, |nm| parts(nm).map_or(failed.clone(), |p| p.event), problem.adjacency)?.upper;
+    let noise = calibrate(problem.target, |nm| parts(nm).map_or(failed.clone(), |p| p.event), problem.adjacency)?;
     Ok(Box::new(parts(noise)?))
 }
 

@@ -54,7 +54,7 @@ impl Teacher {
         };
         let failed = Event::NotPrivate { why: "no such plan".into() };
         let event = |nm: f64| parts(nm).map_or(failed.clone(), |p| p.3.event(released));
-        let multiplier = calibrate(problem.target, event, problem.adjacency)?.upper;
+        let multiplier = calibrate(problem.target, event, problem.adjacency)?;
         let (ridge, tolerance, radius, noise) = parts(multiplier)?;
         Ok(Teacher { loss, ridge, tolerance, longest: radius, noise, released, deviation: multiplier * longest })
     }

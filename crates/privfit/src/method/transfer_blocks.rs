@@ -75,7 +75,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let noise_of = |nm: f64| VectorNoise::new(false, (apart, apart), 2.0 * radius, nm, released);
     let failed = Event::NotPrivate { why: "no such plan".into() };
     let event_of = |nm: f64| noise_of(nm).map_or(failed.clone(), |n| n.event(released));
-    let noise = noise_of(calibrate(problem.target, event_of, problem.adjacency)?.upper)?;
+    let noise = noise_of(calibrate(problem.target, event_of, problem.adjacency)?)?;
     let columns: Vec<usize> = (0..problem.features).collect();
     Ok(Box::new(TransferBlocks {
         learner: learner(problem, count, ridge)?,

@@ -451,7 +451,7 @@ fn weighted_columns_keep_their_claim() {
 /// program would that clips every row and forgets whose it is, moves its sums by all of them, and both audits flag it.
 #[test]
 fn units_of_several_rows_keep_their_claim() {
-    const ROWS: u64 = 8;
+    const ROWS: u64 = 32;
     let schema = |unit: &str, target: &str| {
         let features = "[features.a]\ntype = \"number\"\nmin = -1\nmax = 1\n[features.b]\ntype = \"number\"\nmin = -1\nmax = 1\n";
         Schema::parse(&format!("[dataset]\nname = \"t\"\n{unit}{target}{features}")).unwrap()
@@ -471,6 +471,8 @@ fn units_of_several_rows_keep_their_claim() {
                     loss: Some(loss.into()),
                     schema: Some(schema(unit, target)),
                     rows,
+                    // Less than usual: what is forgotten is far above it even where the answer is cut several times.
+                    epsilon: 3.0,
                     adjacency,
                     settings: Settings(set.iter().map(|(k, v)| (k.to_string(), *v)).collect()),
                     ..Question::default()
@@ -496,7 +498,7 @@ fn units_of_several_rows_keep_their_claim() {
                 knows.claim().mu.unwrap(),
                 wrong.mu
             );
-            assert!(!wrong.violations.is_empty(), "{method} {loss} {adjacency}: {wrong:?}");
+            assert!(!wrong.violations.is_empty(), "{method} {loss} {adjacency}: mu at least {}", wrong.mu);
             let mut moved = sensitivity::Finding::default();
             moved.add(&forgets, &pairs[best], 1).unwrap();
             assert!(moved.violated(), "{method} {loss} {adjacency}: {:.2}", moved.largest());

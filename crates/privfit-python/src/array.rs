@@ -155,6 +155,14 @@ impl Array {
         typed!(self.kind, read)
     }
 
+    /// The numbers of an array of one column, if they are of that kind and follow each other.
+    fn slice<T>(&self, kind: Kind) -> Option<&[T]> {
+        let fits = self.kind == kind && kind.size() == size_of::<T>() && self.width == 1;
+        let follow = self.steps.0 == size_of::<T>() as isize && self.data.cast::<T>().is_aligned() && self.rows > 0;
+        // SAFETY: so many numbers of this type, one after the other and aligned, in memory that `_owner` keeps alive.
+        (fits && follow).then(|| unsafe { std::slice::from_raw_parts(self.data.cast::<T>(), self.rows) })
+    }
+
     /// Writes numbers into the first places of an array of f64 whose rows follow each other.
     pub(crate) fn fill(&self, numbers: &[f64]) -> PyResult<()> {
         let size = size_of::<f64>() as isize;
@@ -255,7 +263,17 @@ impl Pairs for Csr {
         // What is out of range is left out, never read.
         let most = self.values.rows.min(self.indices.rows);
         let place = |row: usize| usize::try_from(self.starts.whole(row)).unwrap_or(0).min(most);
-        for at in place(row)..place(row + 1) {
+        let cells = place(row)..place(row + 1);
+        // As SciPy makes them: no question of type and place for every cell.
+        if let (Some(values), Some(indices)) = (self.values.slice::<f64>(Kind::F64), self.indices.slice::<i32>(Kind::I32)) {
+            let (Some(values), Some(indices)) = (values.get(cells.clone()), indices.get(cells)) else { return };
+            let inside = |i: i32| (0..self.width as i64).contains(&i64::from(i));
+            if indices.iter().fold(true, |all, i| all & inside(*i)) {
+                return out.extend(indices.iter().zip(values).map(|(i, x)| (*i as u32, *x)));
+            }
+            return out.extend(indices.iter().zip(values).filter(|p| inside(*p.0)).map(|(i, x)| (*i as u32, *x)));
+        }
+        for at in cells {
             let index = self.indices.whole(at);
             if (0..self.width as i64).contains(&index) {
                 out.push((index as u32, self.values.at(at, 0)));

@@ -447,6 +447,65 @@ fn weighted_columns_keep_their_claim() {
     }
 }
 
+/// One unit of several rows is the difference. The method that knows units keeps its claim; the same method on rows that nobody put together, as a
+/// program would that clips every row and forgets whose it is, moves its sums by all of them, and both audits flag it.
+#[test]
+fn units_of_several_rows_keep_their_claim() {
+    const ROWS: u64 = 32;
+    let schema = |unit: &str, target: &str| {
+        let features = "[features.a]\ntype = \"number\"\nmin = -1\nmax = 1\n[features.b]\ntype = \"number\"\nmin = -1\nmax = 1\n";
+        Schema::parse(&format!("[dataset]\nname = \"t\"\n{unit}{target}{features}")).unwrap()
+    };
+    let units = format!("unit = {{ column = \"u\", max_rows = {ROWS} }}\nunits = 3\n");
+    let number = "[target]\ncolumn = \"y\"\nbounds = [-1.0, 1.0]\n";
+    let steps = [("steps", 1.0), ("momentum", 0.0), ("rate", 1.0)];
+    for (method, loss, target, set) in [
+        ("statistics", "squared", number, &[][..]),
+        ("statistics", "mean", "", &[]),
+        ("noisy-gd", "logistic", "[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n", &steps),
+    ] {
+        for adjacency in [Adjacency::ZeroOut, Adjacency::ReplaceOne] {
+            let subject = |unit: &str, rows: u64| {
+                let question = Question {
+                    method: method.into(),
+                    loss: Some(loss.into()),
+                    schema: Some(schema(unit, target)),
+                    rows,
+                    // Less than usual: what is forgotten is far above it even where the answer is cut several times.
+                    epsilon: 3.0,
+                    adjacency,
+                    settings: Settings(set.iter().map(|(k, v)| (k.to_string(), *v)).collect()),
+                    ..Question::default()
+                };
+                Shipped::new(&question).unwrap_or_else(|e| panic!("{method} {loss}: {e}"))
+            };
+            let (knows, forgets) = (subject(&units, 3), subject("", 3 * ROWS));
+            let maker = RowMaker::new(knows.schema()).unwrap();
+            let before = sensitivity::audit(&knows, &maker, 3, 120, &[], &|| {}).unwrap();
+            assert!(!before.violated() && before.largest() > 0.5, "{method} {loss} {adjacency}: {:?}", before.first);
+            let pairs = maker.telling(3, adjacency, &[]);
+            let worlds = |subject: &Shipped| {
+                let best = distribution::telling(subject, &pairs, 120).unwrap();
+                (two_worlds(subject, &pairs[best], 1200), best)
+            };
+            let (right, _) = worlds(&knows);
+            assert!(right.violations.is_empty(), "{method} {loss} {adjacency}: {:?}", right.violations);
+            let (wrong, best) = worlds(&forgets);
+            println!(
+                "{method} {loss} {adjacency}: {:.2} of the reach, mu at least {:.2} of {:.2}; units forgotten: {:.2}",
+                before.largest(),
+                right.mu,
+                knows.claim().mu.unwrap(),
+                wrong.mu
+            );
+            assert!(!wrong.violations.is_empty(), "{method} {loss} {adjacency}: mu at least {}", wrong.mu);
+            let mut moved = sensitivity::Finding::default();
+            moved.add(&forgets, &pairs[best], 1).unwrap();
+            assert!(moved.violated(), "{method} {loss} {adjacency}: {:.2}", moved.largest());
+        }
+    }
+}
+
 /// The linear term of `objective`, recovered in one dimension: the exact attack sees a part of the claim and no more than it, and flags a claim of
 /// half of what it sees. Under replace-one the two labels of one row differ by the same amount everywhere, so that the likelihood ratio is
 /// monotone in the weight, and a linear score is as good.

@@ -3,6 +3,7 @@
 //! Memory traffic: 2 bytes a cell once from memory and once more from the first-level cache. What costs is turning 16-bit integers
 //! into doubles, so wide instructions do that, four rows at a time.
 
+use super::compressed::{Compressed, wide};
 use super::data::{Dataset, Rows};
 use super::loss::Loss;
 use super::mechanism::ROW_LIMIT;
@@ -42,6 +43,8 @@ pub(crate) struct BlockGradient<'a> {
     scores: Vec<f64>,
     slopes: Vec<f64>,
     wide: bool,
+    /// All weights are 0, and so are all scores.
+    nowhere: bool,
 }
 
 impl<'a> BlockGradient<'a> {
@@ -55,6 +58,7 @@ impl<'a> BlockGradient<'a> {
             scores: vec![0.0; size],
             slopes: vec![0.0; size],
             wide: wide(),
+            nowhere: theta.iter().all(|w| *w == 0.0),
         }
     }
 
@@ -64,6 +68,7 @@ impl<'a> BlockGradient<'a> {
         for (to, from) in self.weights.chunks_mut(padded(d)).zip(theta.chunks(d)) {
             to.iter_mut().zip(from).for_each(|(t, f)| *t = f * unit);
         }
+        self.nowhere = theta.iter().all(|w| *w == 0.0);
     }
 
     /// Adds the gradients of the rows of some slots to `sum`, in cell units and with padding.
@@ -91,7 +96,10 @@ impl<'a> BlockGradient<'a> {
 
     fn tile(&mut self, rows: Range<usize>, is_chosen: impl Fn(&[bool], usize) -> bool, sum: &mut [f64]) {
         let (p, k, n) = (padded(self.data.dimension), self.loss.outputs, rows.len());
-        for o in 0..k {
+        if self.nowhere {
+            self.scores.fill(0.0);
+        }
+        for o in (0..k).filter(|_| !self.nowhere) {
             score_rows(self.data, rows.clone(), &self.weights[o * p..(o + 1) * p], &mut self.scores[o..], k, self.wide);
         }
         self.loss.bounded_slopes(&self.scores[..n * k], &self.data.labels[rows.clone()], &mut self.slopes[..n * k]);
@@ -113,16 +121,6 @@ pub(crate) fn scores(data: &Dataset, rows: Range<usize>, weights: &[f64], out: &
     score_rows(data, rows, weights, out, stride, wide());
 }
 
-#[cfg(target_arch = "x86_64")]
-fn wide() -> bool {
-    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn wide() -> bool {
-    false
-}
-
 fn score_rows(data: &Dataset, rows: Range<usize>, weights: &[f64], out: &mut [f64], stride: usize, wide: bool) {
     let d = data.dimension;
     match &data.rows {
@@ -139,27 +137,9 @@ fn score_rows(data: &Dataset, rows: Range<usize>, weights: &[f64], out: &mut [f6
             }
         }
         Rows::Sparse { start, index, value } => {
-            for (i, row) in rows.enumerate() {
-                let range = start[row]..start[row + 1];
-                out[i * stride] = sparse_dot(&index[range.clone()], &value[range], weights);
-            }
+            Compressed { start, index, value }.scores(rows, weights, out, stride);
         }
     }
-}
-
-/// Inner product of index-value pairs with weights, in four sums, so that additions do not wait for one another.
-#[inline]
-fn sparse_dot(index: &[u32], value: &[i16], weights: &[f64]) -> f64 {
-    let mut lanes = [0f64; 4];
-    let (j, x) = (index.chunks_exact(4), value.chunks_exact(4));
-    let rest = j.remainder().iter().zip(x.remainder());
-    let rest: f64 = rest.map(|(j, x)| f64::from(*x) * weights[*j as usize]).sum();
-    for (j, x) in j.zip(x) {
-        for i in 0..4 {
-            lanes[i] += f64::from(x[i]) * weights[j[i] as usize];
-        }
-    }
-    (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]) + rest
 }
 
 /// Adds slope x row for every row.
@@ -180,13 +160,7 @@ fn add_rows(data: &Dataset, rows: Range<usize>, slopes: &[f64], stride: usize, s
             }
         }
         Rows::Sparse { start, index, value } => {
-            for (i, row) in rows.enumerate() {
-                let s = slopes[i * stride];
-                let range = start[row]..start[row + 1];
-                for (j, x) in index[range.clone()].iter().zip(&value[range]) {
-                    sum[*j as usize] += s * f64::from(*x);
-                }
-            }
+            Compressed { start, index, value }.add(rows, slopes, stride, sum);
         }
     }
 }

@@ -6,6 +6,7 @@
 mod batch;
 mod best_of;
 mod block_gradient;
+mod compressed;
 mod contribution;
 mod data;
 mod descent;

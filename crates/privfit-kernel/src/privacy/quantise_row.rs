@@ -1,4 +1,4 @@
-//! The fast way for a dense row onto 16-bit integers: three short loops that the compiler turns into wide instructions. Whatever
+//! The fast way for a row onto 16-bit integers: three short loops that the compiler turns into wide instructions. Whatever
 //! is unusual (a cell that is not finite, squares that overflow, a norm that rounding pushed out) goes the slow way.
 
 use super::mechanism::ROW_LIMIT;
@@ -21,35 +21,65 @@ pub(crate) fn append_sparse(
     index: &mut Vec<u32>,
     value: &mut Vec<i16>,
 ) -> bool {
-    let mut square = 0.0;
-    let mut next = 0u64;
-    let mut ordered = true;
-    for (j, x) in pairs {
-        ordered &= u64::from(*j) >= next;
-        next = u64::from(*j) + 1;
-        square += x * x;
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+        // SAFETY: the processor has the instructions.
+        return unsafe { wide_sparse(pairs, dimension, row_norm, index, value) };
     }
-    if !(ordered && next <= dimension as u64 && square < 1e300) {
+    plain_sparse(pairs, dimension, row_norm, index, value)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn wide_sparse(pairs: &[(u32, f64)], dimension: usize, row_norm: f64, index: &mut Vec<u32>, value: &mut Vec<i16>) -> bool {
+    plain_sparse(pairs, dimension, row_norm, index, value)
+}
+
+#[inline(always)]
+fn plain_sparse(pairs: &[(u32, f64)], dimension: usize, row_norm: f64, index: &mut Vec<u32>, value: &mut Vec<i16>) -> bool {
+    let ordered = pairs.iter().zip(pairs.iter().skip(1)).fold(true, |ordered, (a, b)| ordered & (a.0 < b.0));
+    if !(ordered && pairs.last().is_none_or(|p| (p.0 as usize) < dimension)) {
+        return false;
+    }
+    let (blocks, rest) = pairs.as_chunks::<4>();
+    let mut lanes = [0f64; 4];
+    for block in blocks {
+        lanes.iter_mut().zip(block).for_each(|(l, p)| *l += p.1 * p.1);
+    }
+    let square = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]) + rest.iter().map(|p| p.1 * p.1).sum::<f64>();
+    // Not finite: a bad cell, or squares too large.
+    if !(square < 1e300) {
         return false;
     }
     let size = square.sqrt();
     let factor = ROW_LIMIT as f64 / if size > row_norm { size } else { row_norm };
-    let first = index.len();
-    let mut square = 0i64;
-    for (j, x) in pairs {
-        // A cast truncates toward zero and saturates; a saturated value fails the check.
-        let z = (x * factor) as i16;
-        if z != 0 {
-            index.push(*j);
-            value.push(z);
-            square += i64::from(z) * i64::from(z);
-        }
-    }
+    let limit = ROW_LIMIT as f64;
+    let (first, start) = (index.len(), value.len());
+    value.extend(pairs.iter().map(|p| {
+        let z = (p.1 * factor).max(-limit).min(limit);
+        // SAFETY: finite and at most 32767 in size.
+        unsafe { z.to_int_unchecked::<i32>() as i16 }
+    }));
+    index.extend(pairs.iter().map(|p| p.0));
     // The check is on what was stored.
+    let stored = &value[start..];
+    let square: i64 = stored.iter().map(|z| i64::from(i32::from(*z) * i32::from(*z))).sum();
     if square > (ROW_LIMIT * ROW_LIMIT) as i64 {
         index.truncate(first);
-        value.truncate(first);
+        value.truncate(start);
         return false;
+    }
+    if stored.contains(&0) {
+        // Cells that became 0 are not kept.
+        let mut kept = 0;
+        for at in 0..pairs.len() {
+            if value[start + at] != 0 {
+                (index[first + kept], value[start + kept]) = (index[first + at], value[start + at]);
+                kept += 1;
+            }
+        }
+        index.truncate(first + kept);
+        value.truncate(start + kept);
     }
     true
 }

@@ -2,11 +2,16 @@
 
 use crate::data::encode::{Encoder, Row, UNKNOWN};
 use crate::data::load::{Source, check_labels, open, read_labels};
-use crate::error::Result;
-use crate::schema::Schema;
+use crate::error::{Error, Result};
+use crate::schema::{Schema, UnitOfPrivacy};
 
 /// Encoded rows of files, with their labels.
 pub fn own_rows(source: &Source, schema: &Schema) -> Result<Vec<Row>> {
+    if schema.unit != UnitOfPrivacy::Row {
+        return Err(Error::misuse(
+            "audits on records of your own take one row to a unit: leave out --data, or use unit = \"row\"",
+        ));
+    }
     check_labels(source, schema)?;
     let mut out = Vec::new();
     let mut labels: Option<std::vec::IntoIter<(f32, f64)>> = None;

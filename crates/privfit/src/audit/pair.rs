@@ -3,11 +3,11 @@
 use crate::data::encode::{Encoder, Row};
 use crate::data::generate::Random;
 use crate::data::{Cell, Record};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::schema::{Feature, Features, Schema, TargetValues, UnitOfPrivacy};
 use privfit_kernel::account::Adjacency;
 
-/// Two data sets that differ in one record.
+/// Two data sets that differ in one record, or in one unit with all of its rows.
 #[derive(Clone, Debug)]
 pub struct Pair {
     /// How it was made.
@@ -34,24 +34,31 @@ enum Place {
     Outside,
 }
 
-/// Makes encoded rows of a schema.
+/// Makes encoded rows of a schema. With a unit column every unit has as many rows as it may have, all alike: no other rows of a unit
+/// move a sum further.
 pub struct RowMaker {
     schema: Schema,
     encoder: Encoder,
+    /// Rows to a unit.
+    to_unit: usize,
 }
 
 impl RowMaker {
-    /// For a schema with one row to a unit.
+    /// For a schema.
     pub fn new(schema: &Schema) -> Result<RowMaker> {
-        if schema.unit != UnitOfPrivacy::Row {
-            return Err(Error::misuse("audits take one row to a unit: use a schema with unit = \"row\""));
-        }
         let mut header: Vec<String> = match &schema.features {
             Features::Table(list) => list.iter().map(|f| f.0.clone()).collect(),
             _ => Vec::new(),
         };
         header.extend(schema.target.column.clone());
-        Ok(RowMaker { schema: schema.clone(), encoder: Encoder::new(schema, &header, true)? })
+        let to_unit = match &schema.unit {
+            UnitOfPrivacy::Row => 1,
+            UnitOfPrivacy::Column { column, max_rows } => {
+                header.push(column.clone());
+                *max_rows
+            }
+        };
+        Ok(RowMaker { schema: schema.clone(), encoder: Encoder::new(schema, &header, true)?, to_unit })
     }
 
     /// The record that says nothing.
@@ -128,7 +135,7 @@ impl RowMaker {
         self.row(random, place, class)
     }
 
-    /// A pair of that kind (`KINDS`) with so many rows; `others` stand in for generated ones.
+    /// A pair of that kind (`KINDS`) with so many units; `others` stand in for generated ones.
     pub fn pair(&self, kind: &'static str, rows: usize, adjacency: Adjacency, random: &mut Random, others: &[Row]) -> Pair {
         let place = match kind {
             "random" => Place::Anywhere,
@@ -177,7 +184,8 @@ impl RowMaker {
                 b.pop();
             }
         }
-        Pair { kind, a: a.to_vec(), b }
+        let units = |rows: &[Row]| rows.iter().flat_map(|row| std::iter::repeat_n(row.clone(), self.to_unit)).collect();
+        Pair { kind, a: units(a), b: units(&b) }
     }
 
     /// Pairs whose worlds are far apart for most methods: one steep record among dull ones, or alone, with either label.

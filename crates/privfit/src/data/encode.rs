@@ -273,9 +273,15 @@ impl Encoder {
                 }
             }
             Record::Sparse(text, pairs) => {
-                for (i, x) in pairs {
-                    if (*i as usize) < own {
-                        self.put(row, *i as usize, cut(*x, self.largest) / self.divide);
+                if self.sparse {
+                    let inside = pairs.iter().filter(|p| (p.0 as usize) < own);
+                    row.pairs.extend(inside.map(|(i, x)| (*i, cut(*x, self.largest))));
+                    if self.divide != 1.0 {
+                        row.pairs.iter_mut().for_each(|p| p.1 /= self.divide);
+                    }
+                } else {
+                    for (i, x) in pairs.iter().filter(|p| (p.0 as usize) < own) {
+                        row.dense[*i as usize] = cut(*x, self.largest) / self.divide;
                     }
                 }
                 cell = cell.or(Some(text));
@@ -317,7 +323,7 @@ impl Encoder {
     /// Cuts the features at their longest norm, appends the constant, and scales into the unit ball. The kernel checks the result
     /// again, on the integers.
     fn scale(&self, row: &mut Row, own: usize) {
-        let square: f64 = if self.sparse { row.pairs.iter().map(|p| p.1 * p.1).sum() } else { square_sum(&row.dense) };
+        let square = if self.sparse { square_sum(&row.pairs, |p| p.1) } else { square_sum(&row.dense, |x| *x) };
         let longest = self.longest_square;
         let cut = if square > longest { (longest / square).sqrt() } else { 1.0 };
         let one = f64::from(u8::from(self.intercept));
@@ -362,13 +368,14 @@ fn cut(x: f64, largest: f64) -> f64 {
 }
 
 /// Sum of squares, in lanes that do not wait for each other.
-fn square_sum(values: &[f64]) -> f64 {
+#[inline(always)]
+fn square_sum<T>(values: &[T], number: impl Fn(&T) -> f64) -> f64 {
     let (blocks, rest) = values.as_chunks::<8>();
     let mut lanes = [0.0; 8];
     for block in blocks {
-        lanes.iter_mut().zip(block).for_each(|(lane, x)| *lane += x * x);
+        lanes.iter_mut().zip(block).for_each(|(lane, x)| *lane += number(x) * number(x));
     }
-    let tail: f64 = rest.iter().map(|x| x * x).sum();
+    let tail: f64 = rest.iter().map(|x| number(x) * number(x)).sum();
     let [a, b, c, d, e, f, g, h] = lanes;
     ((a + b) + (c + d)) + ((e + f) + (g + h)) + tail
 }

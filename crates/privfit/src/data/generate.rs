@@ -275,17 +275,21 @@ impl DrawnTexts {
     }
 }
 
-/// Encoded rows as private records.
+/// Encoded rows as private records; with a unit column as many rows in a row are a unit as it may have.
 pub fn private(rows: &[Row], schema: &Schema, entropy: &Entropy) -> Result<Dataset> {
     let sparse = super::encode::is_sparse(schema);
-    let shape = RowShape { dimension: schema.dimension(), row_norm: 1.0, sparse, rows_per_unit: None };
+    let rows_per_unit = super::load::rows_per_unit(schema);
+    let shape = RowShape { dimension: schema.dimension(), row_norm: 1.0, sparse, rows_per_unit };
     let mut builder = DatasetBuilder::new(entropy, shape)?;
-    for row in rows {
-        if sparse {
-            builder.sparse_row(&row.pairs, row.label);
-        } else {
-            builder.row(&row.dense, row.label);
+    for unit in rows.chunks(rows_per_unit.unwrap_or(1).max(1)) {
+        for row in unit {
+            if sparse {
+                builder.sparse_row(&row.pairs, row.label);
+            } else {
+                builder.row(&row.dense, row.label);
+            }
         }
+        builder.end_unit();
     }
     Ok(builder.build())
 }

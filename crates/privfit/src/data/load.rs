@@ -242,7 +242,7 @@ pub fn load_from(reader: &mut dyn Reader, schema: &Schema, entropy: &Entropy) ->
     loader.finish(rows_per_unit, entropy)
 }
 
-fn rows_per_unit(schema: &Schema) -> Option<usize> {
+pub(super) fn rows_per_unit(schema: &Schema) -> Option<usize> {
     match &schema.unit {
         UnitOfPrivacy::Row => None,
         UnitOfPrivacy::Column { max_rows, .. } => Some(*max_rows),

@@ -68,7 +68,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         sampled,
         steps,
         rate: Box::new(move |t| 2.0 * radius / (moment * (t as f64).sqrt())),
-        momentum: 0.0,
+        momentum: Box::new(|_| 0.0),
         ridge: 0.0,
         divide,
         answer: Answer::HalfAverage,

@@ -65,7 +65,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         sampled,
         steps,
         rate: Box::new(move |_| rate),
-        momentum: 0.0,
+        momentum: Box::new(|_| 0.0),
         ridge: 0.0,
         divide,
         answer: Answer::Random,

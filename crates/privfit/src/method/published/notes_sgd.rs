@@ -46,7 +46,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         sampled,
         steps,
         rate: Box::new(move |t| rows * notes_sgd_step(t, 2.0 * radius, moment)),
-        momentum: 0.0,
+        momentum: Box::new(|_| 0.0),
         ridge: 0.0,
         divide: batch,
         answer: Answer::Last,

@@ -43,7 +43,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         sampled,
         steps,
         rate: Box::new(move |_| rate),
-        momentum: 0.0,
+        momentum: Box::new(|_| 0.0),
         ridge: 0.0,
         divide: 1.0,
         answer: Answer::Random,

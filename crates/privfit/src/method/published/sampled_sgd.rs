@@ -47,7 +47,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         sampled,
         steps,
         rate: Box::new(move |_| rate),
-        momentum: 0.0,
+        momentum: Box::new(|_| 0.0),
         ridge: lambda * batch,
         divide: batch,
         answer: Answer::Last,

@@ -2,7 +2,7 @@
 //! (`privacy/descent.rs`), step by step; no method states a sensitivity of its own.
 
 use super::vector_noise::VectorNoise;
-use super::{Plan, Problem, head_losses, needs_smooth, show};
+use super::{Noise, Plan, Problem, head_losses, needs_smooth, show};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use privfit_kernel::account::{Event, calibrate};
@@ -139,6 +139,10 @@ impl Plan for EndNoise {
     fn gradient_noise(&self) -> f64 {
         // Noise on weights weighs like noise x curvature on a gradient sum; a quarter of the largest curvature is a fair guess.
         self.deviation * self.rows as f64 * 0.1 * self.losses[0].smoothness * (self.losses.len() as f64).sqrt()
+    }
+
+    fn noise(&self) -> Noise {
+        Noise::Weights { deviation: self.deviation, ridge: self.recipe.ridge * self.rows as f64 }
     }
 
     fn ticks(&self) -> u64 {

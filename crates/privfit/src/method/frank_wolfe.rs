@@ -134,6 +134,11 @@ impl Plan for FrankWolfe {
         self.mechanism.scale() * (2.0 * self.features as f64).ln() / (self.steps as f64).sqrt()
     }
 
+    fn noisy_columns(&self) -> Option<usize> {
+        // A step moves one column.
+        Some(self.features.min(self.steps as usize))
+    }
+
     fn ticks(&self) -> u64 {
         self.steps * self.losses.len() as u64
     }

@@ -188,6 +188,10 @@ impl Plan for NoisyThresholding {
         self.rounds[0].step.standard_deviation() / (self.rounds.len() as f64).sqrt()
     }
 
+    fn noisy_columns(&self) -> Option<usize> {
+        self.rounds.last().map(|r| r.columns)
+    }
+
     fn ticks(&self) -> u64 {
         (self.rounds.len() * self.losses.len()) as u64
     }

@@ -148,8 +148,8 @@ impl Facts {
             self.rows, self.features, self.loss, self.epsilon, self.adjacency
         ));
         print_line(&format!("forecast: {what}, in {unit}"));
-        print_line("filled: at most so much where columns fill their bounds (standard deviations of a");
-        print_line("tenth of half of their width and more); what columns left out cost is not counted\n");
+        print_line("filled: upper end where columns fill their bounds (`privfit explain forecast`);");
+        print_line("what leaving columns out costs is not counted\n");
         let cells: Vec<Vec<String>> = rows
             .iter()
             .filter_map(|r| r.outcome.as_ref().ok().map(|p| (r, p)))

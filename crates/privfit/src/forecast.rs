@@ -17,8 +17,9 @@
 //!
 //! *What nobody may look at* is between two ends: spreads (from a fortieth to a half, or from 0.15 where columns fill their bounds), the
 //! error that stays (up to 0.4 half-ranges), what there is to gain (up to 0.3 half-ranges, or three tenths of all points). Those ends were
-//! set on 22 tables, real and generated, and held on another 20; `tests/data/forecasts.txt` has what was measured. A table with
-//! nothing to learn loses nothing: there the lower end is not one.
+//! set on 22 tables, real and generated, and held on another 20 (zero-heavy and correlated columns, wide bounds, rare classes, few rows); `tests/data/forecasts.txt` has what was measured. A table with
+//! nothing to learn loses nothing: there the lower end is not one. Measured were `objective`, `noisy-gd`, `output` and `statistics`; other
+//! methods go by the same formula, and what columns cost that they leave out is not in it.
 
 use crate::loss::Task;
 use crate::method::{Noise, Plan, Problem};
@@ -280,7 +281,8 @@ mod tests {
     }
 
     /// What was lost on real and generated tables lies in the range; also columns that are mostly zeros, and bounds a hundred times as wide as
-    /// what is between them. A loss below two standard errors may be anything up to that.
+    /// what is between them. A loss below two standard errors may be anything within
+    /// two of them.
     #[test]
     fn what_was_measured_lies_in_the_range() {
         let text = include_str!("../tests/data/forecasts.txt");
@@ -302,9 +304,9 @@ mod tests {
             let numbers: Vec<f64> = words[2..].iter().map(|w| w.parse().unwrap()).collect();
             let &[epsilon, lost, error] = &numbers[..] else { panic!("{line}") };
             let range = of(table, words[0], words[1], epsilon).unwrap();
-            let least = if lost > 2.0 * error { lost } else { lost + 2.0 * error };
+            let (least, largest) = if lost > 2.0 * error { (lost, lost) } else { (lost + 2.0 * error, lost - 2.0 * error) };
             let upper = if table.filled { range.filled } else { range.most };
-            if !(range.least <= least && lost <= upper && upper <= range.most) {
+            if !(range.least <= least && largest <= upper && upper <= range.most) {
                 outside.push(format!("{} {line}: {range:?}", table.name));
             }
             cells += 1;
@@ -319,9 +321,10 @@ mod tests {
     /// More budget and more rows lose less; the ends are in order; no method has a range that is not one.
     #[test]
     fn ranges_shrink_with_rows_and_budget() {
+        // Plans for sampled steps, and for the determinant of several classes, take long.
         let names = crate::method::ALL.iter().map(|m| m.name).filter(|m| !m.contains("sgd"));
         for method in names {
-            for (target, loss) in [("2", "logistic"), ("3", "softmax"), ("number", "squared")] {
+            for (target, loss) in [("2", "logistic"), ("number", "squared")] {
                 let at = |rows: u64, epsilon: f64| of(&table(rows, schema(6, &[3], target)), method, loss, epsilon);
                 let (Ok(few), Ok(more), Ok(many)) = (at(3000, 0.5), at(3000, 5.0), at(300_000, 5.0)) else { continue };
                 for (a, b) in [(few, more), (more, many)] {

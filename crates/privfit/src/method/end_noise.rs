@@ -142,7 +142,12 @@ impl Plan for EndNoise {
     }
 
     fn noise(&self) -> Noise {
-        Noise::Weights { deviation: self.deviation, ridge: self.recipe.ridge * self.rows as f64 }
+        let rows = self.rows as f64;
+        // The way of a flat direction, pass by pass.
+        let updates = self.recipe.batch.map_or(1.0, |b| (rows / b as f64).ceil().max(1.0));
+        let middle = |pass: u64| ((pass as f64 - 0.5) * updates).ceil().max(1.0) as u64;
+        let way: f64 = (1..=self.recipe.passes).map(|pass| updates * self.recipe.pace.rate(middle(pass), pass)).sum();
+        Noise::Weights { deviation: self.deviation, ridge: rows * (self.recipe.ridge + 1.0 / way.max(f64::MIN_POSITIVE)) }
     }
 
     fn ticks(&self) -> u64 {

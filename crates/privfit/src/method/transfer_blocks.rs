@@ -120,7 +120,10 @@ impl Plan for TransferBlocks {
     }
 
     fn noise(&self) -> Noise {
-        Noise::Weights { deviation: self.deviation(), ridge: 0.0 }
+        // Scores of size 1 on columns that fill their bounds take weights of length sqrt(d) / 0.15 and more: a ridge that leaves
+        // those of the longest teacher.
+        let ridge = 0.25 * 0.15 * self.all_rows / ((self.features as f64).sqrt() * self.radius);
+        Noise::Weights { deviation: self.deviation(), ridge }
     }
 
     fn ticks(&self) -> u64 {

@@ -7,7 +7,7 @@ use crate::{Format, Misuse, note, print_line};
 use privfit::account::Adjacency;
 use privfit::constraint::Constraint;
 use privfit::fit::{Job, prepare};
-use privfit::forecast::{Forecast, rounded};
+use privfit::forecast::Forecast;
 use privfit::loss::{self, Kind};
 use privfit::method::{self, Settings, auto};
 use privfit::schema::{Feature, Features, Scaling, Schema, Target, TargetValues, UnitOfPrivacy};
@@ -158,13 +158,8 @@ impl Facts {
                 let short = p.plan.iter().filter(|(k, _)| !long.iter().any(|l| k.contains(l)));
                 let plan: Vec<String> = short.map(|(k, v)| format!("{k} {v}")).collect();
                 let name = format!("{}{}", r.method, if r.method == chosen { " *" } else { "" });
-                vec![
-                    name,
-                    format!("{} to {}", rounded(p.forecast.least), rounded(p.forecast.most)),
-                    rounded(p.forecast.filled),
-                    significant(p.noise),
-                    plan.join(", "),
-                ]
+                let [least, filled, most] = p.forecast.ends();
+                vec![name, format!("{least} to {most}"), filled, significant(p.noise), plan.join(", ")]
             })
             .collect();
         table(&["method", "forecast", "filled", "noise", "plan"], &cells, width, paint).iter().for_each(|l| print_line(l));

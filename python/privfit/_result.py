@@ -20,8 +20,7 @@ class Plan(dict):
             f"plan      {steps}",
             f"cost      epsilon {self['epsilon']['zero_out']} under zero-out, {self['epsilon']['replace_one']} under replace-one, "
             f"at delta {self['delta']:g}",
-            f"forecast  {self['forecast']['what']}: about {self['forecast']['value']:.3g}, hardly above "
-            f"{self['forecast']['most']:.3g}",
+            f"forecast  {self['forecast']['what']}: {self['forecast']['text']}",
         ]
         if self["ledger"] is not None:
             lines.append(f"ledger    {'fits' if self['ledger']['fits'] else self['ledger']['why']}")

@@ -28,7 +28,7 @@ const LARGEST_REQUEST: u64 = 16 << 20;
     privfit account --query noise --mechanism objective --log-determinant 0.1 --epsilon 1 --delta 1e-6
   Renyi divergence at order 8:
     privfit account --query rdp --noise-multiplier 1 --rate 0.01 --order 8
-  every method by its forecast error, before anything is spent:
+  every method by its forecast, before anything is spent:
     privfit account --rows 50000 --features 30 --loss logistic --epsilon 1
   many questions from a file, or from standard input with '-':
     privfit account --request questions.json --format json

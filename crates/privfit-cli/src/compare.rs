@@ -111,8 +111,9 @@ impl Facts {
         let bar = crate::progress::Bar::new(method::ALL.len() as u64, format == Format::Text, "planning");
         let mut rows = planned_by_all(&job, self.rows, &|| bar.tick());
         bar.finish();
-        let key = |r: &Row| r.outcome.as_ref().map_or(f64::INFINITY, |p| p.forecast.value);
-        rows.sort_by(|a, b| key(a).total_cmp(&key(b)));
+        // By the upper end; many are at its limit, and then what columns that fill their bounds would lose says more.
+        let key = |r: &Row| r.outcome.as_ref().map_or((f64::INFINITY, 0.0), |p| (p.forecast.most, p.forecast.filled));
+        rows.sort_by(|a, b| key(a).0.total_cmp(&key(b).0).then(key(a).1.total_cmp(&key(b).1)));
         if format == Format::Json {
             self.print_json(&rows, delta, chosen, &job);
         } else {
@@ -127,8 +128,7 @@ impl Facts {
             .map(|r| match &r.outcome {
                 Ok(p) => {
                     let plan: serde_json::Map<_, _> = p.plan.iter().map(|(k, v)| (k.clone(), v.clone().into())).collect();
-                    json!({"method": r.method, "applies": true, "forecast": {"what": p.forecast.what, "value": p.forecast.value, "most": p.forecast.most}, "noise": p.noise,
-                        "plan": plan})
+                    json!({"method": r.method, "applies": true, "forecast": p.forecast.json(), "noise": p.noise, "plan": plan})
                 }
                 Err(why) => json!({"method": r.method, "applies": false, "why": why}),
             })
@@ -141,13 +141,15 @@ impl Facts {
 
     fn print_text(&self, rows: &[Row], delta: f64, chosen: &str, reason: &str) {
         let (paint, width) = (Paint::out(), width());
-        let what = rows.iter().find_map(|r| r.outcome.as_ref().ok()).map_or("", |p| p.forecast.what);
+        let (what, unit) =
+            rows.iter().find_map(|r| r.outcome.as_ref().ok()).map_or(("", ""), |p| (p.forecast.what, p.forecast.unit()));
         print_line(&format!(
             "{} rows, {} features, loss {}, epsilon {} at delta {delta:e}, {}",
             self.rows, self.features, self.loss, self.epsilon, self.adjacency
         ));
-        print_line(&format!("forecast: {what}; a rule of thumb, and what it was below"));
-        print_line("on every table that was tried; it counts noise, not what columns left out cost\n");
+        print_line(&format!("forecast: {what}, in {unit}"));
+        print_line("filled: upper end where columns fill their bounds (`privfit explain forecast`);");
+        print_line("what leaving columns out costs is not counted\n");
         let cells: Vec<Vec<String>> = rows
             .iter()
             .filter_map(|r| r.outcome.as_ref().ok().map(|p| (r, p)))
@@ -156,15 +158,11 @@ impl Facts {
                 let short = p.plan.iter().filter(|(k, _)| !long.iter().any(|l| k.contains(l)));
                 let plan: Vec<String> = short.map(|(k, v)| format!("{k} {v}")).collect();
                 let name = format!("{}{}", r.method, if r.method == chosen { " *" } else { "" });
-                vec![
-                    name,
-                    format!("{}, below {} {}", significant(p.forecast.value), significant(p.forecast.most), p.forecast.unit()),
-                    significant(p.noise),
-                    plan.join(", "),
-                ]
+                let [least, filled, most] = p.forecast.ends();
+                vec![name, format!("{least} to {most}"), filled, significant(p.noise), plan.join(", ")]
             })
             .collect();
-        table(&["method", "forecast", "noise", "plan"], &cells, width, paint).iter().for_each(|l| print_line(l));
+        table(&["method", "forecast", "filled", "noise", "plan"], &cells, width, paint).iter().for_each(|l| print_line(l));
         print_line("");
         print_line(&paragraph("* ", &format!("what `--method auto` takes: {reason}"), width));
         print_line("noise: standard deviation on the sum of all gradients");

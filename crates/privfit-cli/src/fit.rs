@@ -353,7 +353,7 @@ impl Fit {
                 "method": prepared.method.name, "loss": prepared.problem.loss.name, "rows": prepared.problem.rows,
                 "features": prepared.problem.features, "adjacency": job.adjacency.name(), "delta": delta,
                 "epsilon": {"zero_out": zero, "replace_one": replace}, "plan": plan, "event": event,
-                "forecast": {"what": forecast.what, "value": forecast.value, "most": forecast.most},
+                "forecast": forecast.json(),
             });
             print_line(&json.to_string());
             return Ok(());
@@ -368,7 +368,7 @@ impl Fit {
             print_line(&format!("claimed   epsilon {} at delta {delta:e}", job.epsilon));
         }
         print_line(&format!("cost      {}", guarantee_line(zero, replace, delta)));
-        print_line(&format!("forecast  {}: about {}", forecast.what, forecast.text()));
+        print_line(&format!("forecast  {}: {}", forecast.what, forecast.text()));
         if let Some(line) = self.purse.forecast(prepared)? {
             print_line(&format!("ledger    {line}"));
         }

@@ -146,7 +146,7 @@ fn the_comparison_agrees_with_dry_runs() {
         assert_eq!(all["delta"].as_f64(), Some(1.0 / 20000f64.powi(2)));
         let methods = all["methods"].as_array().unwrap();
         assert!(methods.len() > 15 && methods[0]["applies"] == true, "{all}");
-        let values: Vec<f64> = methods.iter().filter_map(|m| m["forecast"]["value"].as_f64()).collect();
+        let values: Vec<f64> = methods.iter().filter_map(|m| m["forecast"]["most"].as_f64()).collect();
         assert!(values.windows(2).all(|w| w[0] <= w[1]), "{values:?}");
         for m in methods {
             let name = m["method"].as_str().unwrap();

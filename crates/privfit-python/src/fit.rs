@@ -151,7 +151,7 @@ pub(crate) fn plan(py: Python<'_>, schema: &Schema, asked: Asked) -> PyResult<St
             "method": prepared.method.name, "reason": prepared.reason, "loss": prepared.problem.loss.name, "rows": prepared.problem.rows,
             "features": prepared.problem.features, "adjacency": job.adjacency.name(), "delta": delta,
             "epsilon": {"zero_out": view(Adjacency::ZeroOut), "replace_one": view(Adjacency::ReplaceOne)}, "plan": plan, "event": event,
-            "forecast": {"what": forecast.what, "value": forecast.value, "most": forecast.most}, "ledger": fits, "public": prepared.public,
+            "forecast": forecast.json(), "ledger": fits, "public": prepared.public,
         });
         Ok(json.to_string())
     })

@@ -2,7 +2,7 @@
 //! (`privacy/descent.rs`), step by step; no method states a sensitivity of its own.
 
 use super::vector_noise::VectorNoise;
-use super::{Plan, Problem, head_losses, needs_smooth, show};
+use super::{Noise, Plan, Problem, head_losses, needs_smooth, show};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use privfit_kernel::account::{Event, calibrate};
@@ -139,6 +139,15 @@ impl Plan for EndNoise {
     fn gradient_noise(&self) -> f64 {
         // Noise on weights weighs like noise x curvature on a gradient sum; a quarter of the largest curvature is a fair guess.
         self.deviation * self.rows as f64 * 0.1 * self.losses[0].smoothness * (self.losses.len() as f64).sqrt()
+    }
+
+    fn noise(&self) -> Noise {
+        let rows = self.rows as f64;
+        // The way of a flat direction, pass by pass.
+        let updates = self.recipe.batch.map_or(1.0, |b| (rows / b as f64).ceil().max(1.0));
+        let middle = |pass: u64| ((pass as f64 - 0.5) * updates).ceil().max(1.0) as u64;
+        let way: f64 = (1..=self.recipe.passes).map(|pass| updates * self.recipe.pace.rate(middle(pass), pass)).sum();
+        Noise::Weights { deviation: self.deviation, ridge: rows * (self.recipe.ridge + 1.0 / way.max(f64::MIN_POSITIVE)) }
     }
 
     fn ticks(&self) -> u64 {

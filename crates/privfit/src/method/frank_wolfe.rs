@@ -22,7 +22,7 @@
 
 use super::block_learner::usual_radius;
 use super::support::sparsity;
-use super::{Method, Plan, Problem, head_losses, show};
+use super::{Method, Noise, Plan, Problem, head_losses, show};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use crate::solve::ight::keep_largest;
@@ -132,6 +132,17 @@ impl Plan for FrankWolfe {
 
     fn gradient_noise(&self) -> f64 {
         self.mechanism.scale() * (2.0 * self.features as f64).ln() / (self.steps as f64).sqrt()
+    }
+
+    fn noise(&self) -> Noise {
+        // Weights as long as a vertex at the most: the ridge with which noise alone would get there.
+        let deviation = self.gradient_noise();
+        Noise::Gradient { deviation, ridge: deviation * (self.features as f64).sqrt() / self.corner }
+    }
+
+    fn noisy_columns(&self) -> Option<usize> {
+        // A step moves one column.
+        Some(self.features.min(self.steps as usize))
     }
 
     fn ticks(&self) -> u64 {

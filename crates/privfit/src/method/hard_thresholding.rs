@@ -19,7 +19,7 @@
 use super::block_learner::usual_radius;
 use super::noisy_gd::calibrated_steps;
 use super::support::sparsity;
-use super::{Method, Plan, Problem, head_losses, show};
+use super::{Method, Noise, Plan, Problem, head_losses, show};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use crate::loss::Task;
@@ -128,6 +128,10 @@ impl Plan for HardThresholding {
 
     fn gradient_noise(&self) -> f64 {
         self.mechanism.standard_deviation() / (self.steps as f64).sqrt()
+    }
+
+    fn noise(&self) -> Noise {
+        Noise::Gradient { deviation: self.gradient_noise(), ridge: self.rows / (self.rate * self.steps as f64) }
     }
 
     fn ticks(&self) -> u64 {

@@ -231,6 +231,36 @@ pub struct Method {
     pub plan: fn(&Problem) -> Result<Box<dyn Plan>>,
 }
 
+/// Where the noise of a plan is, and the ridge (in sum form) that its weights feel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Noise {
+    /// On gradients.
+    Gradient {
+        /// Standard deviation of a coordinate of the sum over all records, all steps together.
+        deviation: f64,
+        /// The ridge, or what stopping early amounts to.
+        ridge: f64,
+    },
+    /// On weights.
+    Weights {
+        /// Standard deviation of a coordinate.
+        deviation: f64,
+        /// The ridge.
+        ridge: f64,
+    },
+    /// On statistics of columns that the plan standardises.
+    Standardised {
+        /// Standard deviation of the noise of a column's sum.
+        means: f64,
+        /// Standard deviation of the noise of a sum of products.
+        moments: f64,
+        /// Noise multiplier of the last step on residuals.
+        step: f64,
+        /// Standard deviations of the residuals at which that step clips them.
+        clip: f64,
+    },
+}
+
 /// A plan: complete before data are opened.
 pub trait Plan: Send + Sync {
     /// What it will cost.
@@ -239,9 +269,13 @@ pub trait Plan: Send + Sync {
     fn describe(&self) -> Vec<(&'static str, String)>;
     /// Standard deviation of the noise on a gradient sum of all records, for forecasts.
     fn gradient_noise(&self) -> f64;
-    /// Whether noise is relative to the spread of the data and not to the bounds of the schema.
-    fn standardises(&self) -> bool {
-        false
+    /// Where the noise is, for forecasts.
+    fn noise(&self) -> Noise {
+        Noise::Gradient { deviation: self.gradient_noise(), ridge: 0.0 }
+    }
+    /// Columns that rows are reduced to, for forecasts; none for all.
+    fn noisy_columns(&self) -> Option<usize> {
+        None
     }
     /// Ticks that `run` reports; public.
     fn ticks(&self) -> u64;

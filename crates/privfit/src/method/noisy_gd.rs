@@ -18,7 +18,7 @@
 //! *Reference.* Song, Chaudhuri, Sarwate 2013; Bassily, Smith, Thakurta 2014; exact composition of Dong, Roth, Su 2019.
 
 use super::offset::{self, Offset};
-use super::{Method, Plan, Problem, show};
+use super::{Method, Noise, Plan, Problem, show};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use crate::loss::Task;
@@ -288,6 +288,16 @@ impl Plan for Steps {
     fn gradient_noise(&self) -> f64 {
         let fraction = self.sampled.map_or(1.0, |r| r.value());
         self.mechanism.standard_deviation() / fraction / (self.steps as f64).sqrt()
+    }
+
+    fn noise(&self) -> Noise {
+        let steps = self.steps as f64;
+        // Of curved directions only the steps of the second half count.
+        let deviation = std::f64::consts::SQRT_2 * self.gradient_noise();
+        let rate = 0.5 * ((self.rate)(1) + (self.rate)(self.steps));
+        let way = rate * distance(steps, self.momentum).max(1.0);
+        let fraction = self.sampled.map_or(1.0, |r| r.value());
+        Noise::Gradient { deviation, ridge: (self.divide / way + self.ridge) / fraction }
     }
 
     fn ticks(&self) -> u64 {

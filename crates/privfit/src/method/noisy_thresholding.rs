@@ -23,7 +23,7 @@
 
 use super::hard_thresholding::{constant_rate, usual_rate};
 use super::support::{alike, fit, sparsity};
-use super::{Method, Plan, Problem, head_losses, show};
+use super::{Method, Noise, Plan, Problem, head_losses, show};
 use crate::error::{Error, Result};
 use crate::loss::Task;
 use privfit_kernel::account::{Event, calibrate_near};
@@ -186,6 +186,15 @@ impl Plan for NoisyThresholding {
 
     fn gradient_noise(&self) -> f64 {
         self.rounds[0].step.standard_deviation() / (self.rounds.len() as f64).sqrt()
+    }
+
+    fn noise(&self) -> Noise {
+        let way: f64 = self.rounds.iter().map(|r| r.rate).sum();
+        Noise::Gradient { deviation: self.gradient_noise(), ridge: self.rows / way }
+    }
+
+    fn noisy_columns(&self) -> Option<usize> {
+        self.rounds.last().map(|r| r.columns)
     }
 
     fn ticks(&self) -> u64 {

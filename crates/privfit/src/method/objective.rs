@@ -22,7 +22,7 @@
 
 use super::offset::{self, Offset};
 use super::vector_noise::VectorNoise;
-use super::{Method, Plan, Problem, head_losses, needs_smooth, show};
+use super::{Method, Noise, Plan, Problem, head_losses, needs_smooth, show};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use crate::loss::Task;
@@ -253,6 +253,10 @@ impl Plan for Objective {
 
     fn gradient_noise(&self) -> f64 {
         self.deviation * (self.losses.len() as f64).sqrt()
+    }
+
+    fn noise(&self) -> Noise {
+        Noise::Gradient { deviation: self.deviation, ridge: self.ridge }
     }
 
     fn ticks(&self) -> u64 {

@@ -17,7 +17,7 @@
 //! exact minimisers, see `docs/methods.md`.
 
 use super::vector_noise::VectorNoise;
-use super::{Method, Plan, Problem, head_losses, needs_smooth, show};
+use super::{Method, Noise, Plan, Problem, head_losses, needs_smooth, show};
 use crate::error::{Error, Result};
 use privfit_kernel::account::{Event, calibrate};
 use privfit_kernel::privacy::{self, Loss, Run};
@@ -49,7 +49,8 @@ struct Output {
     event: Event,
     constraint: crate::constraint::Constraint,
     features: usize,
-    deviation: f64,
+    /// Longest gradient of a unit.
+    longest: f64,
 }
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
@@ -91,7 +92,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         event,
         constraint: problem.constraint,
         features: problem.features,
-        deviation: multiplier * longest,
+        longest,
     }))
 }
 
@@ -110,7 +111,14 @@ impl Plan for Output {
 
     fn gradient_noise(&self) -> f64 {
         // Noise of the size deviation/ridge on theta weighs like deviation x curvature / ridge on a gradient.
-        self.deviation * 3.0 * (self.losses.len() as f64).sqrt()
+        self.noise.multiplier() * self.longest * 3.0 * (self.losses.len() as f64).sqrt()
+    }
+
+    fn noise(&self) -> Noise {
+        Noise::Weights {
+            deviation: self.noise.deviation(self.longest / self.ridge, self.features * self.losses[0].outputs),
+            ridge: self.ridge,
+        }
     }
 
     fn ticks(&self) -> u64 {

@@ -20,7 +20,7 @@
 //! *Reference.* Sufficient statistics with an adaptive ridge (AdaSSP) of Wang 2018; private standardisation and residual steps are
 //! ours.
 
-use super::{Column, Method, Plan, Problem, show};
+use super::{Column, Method, Noise, Plan, Problem, show};
 use crate::error::{Error, Result};
 use crate::loss::Task;
 use crate::solve::eigen;
@@ -50,6 +50,8 @@ const STEPS: [f64; 3] = [1.0 / 7.0, 2.0 / 7.0, 4.0 / 7.0];
 const BITS: f64 = 6.0;
 /// Spread over e to the mean logarithm of a deviation, in powers of two, for a bell curve.
 const BELL: f64 = 1.887;
+/// Residuals are clipped at so many of their standard deviations.
+const RESIDUAL_CLIP: f64 = 1.5;
 /// Standardised targets are cut here in the moments.
 const TARGET_CUT: f64 = 2.0;
 
@@ -311,8 +313,9 @@ impl Plan for Statistics {
         self.moments.standard_deviation()
     }
 
-    fn standardises(&self) -> bool {
-        true
+    fn noise(&self) -> Noise {
+        let (means, moments) = (self.sums.standard_deviation(), self.moments.standard_deviation());
+        Noise::Standardised { means, moments, step: self.steps[2], clip: RESIDUAL_CLIP }
     }
 
     fn ticks(&self) -> u64 {
@@ -396,7 +399,7 @@ impl Plan for Statistics {
         let with = |facts: &[f64], theta: &[f64]| [facts, theta].concat();
         let residual = self.release(run, &self.residual, "residual spread", 1, &with(&facts, &theta), add_residual)?;
         tick();
-        let clip = 1.5 * (2.0 / target_spread) * BELL * 2f64.powf(-BITS * (residual[0] / n).clamp(0.0, 1.0));
+        let clip = RESIDUAL_CLIP * (2.0 / target_spread) * BELL * 2f64.powf(-BITS * (residual[0] / n).clamp(0.0, 1.0));
         facts[4] = clip;
 
         // 5: steps on residuals that are cut there.

@@ -1,7 +1,7 @@
 //! A convex teacher and what leaves it: its weights with noise, or its answers for public rows with noise.
 
 use super::vector_noise::VectorNoise;
-use super::{Problem, show};
+use super::{Noise, Problem, show};
 use crate::error::{Error, Result};
 use crate::loss::Task;
 use crate::solve::ight::{Rows, Thresholding, ight};
@@ -69,6 +69,10 @@ impl Teacher {
 
     pub(super) fn gradient_noise(&self) -> f64 {
         3.0 * self.deviation
+    }
+
+    pub(super) fn noise(&self) -> Noise {
+        Noise::Weights { deviation: self.deviation / self.ridge, ridge: self.ridge }
     }
 
     /// Weights, or answers for public rows (whose bound is 1). With `lasso`, an L1 term.

@@ -19,7 +19,7 @@ use super::block_learner::{learner, usual_parts, usual_radius};
 use super::support::{one_score, sparsity};
 use super::teacher::{Answers, student};
 use super::vector_noise::VectorNoise;
-use super::{Method, Plan, Problem, show};
+use super::{Method, Noise, Plan, Problem, show};
 use crate::error::Result;
 use crate::solve::ight::keep_largest;
 use privfit_kernel::account::{Event, calibrate};
@@ -117,6 +117,13 @@ impl Plan for TransferBlocks {
     fn gradient_noise(&self) -> f64 {
         // As for other noise on weights.
         0.1 * self.all_rows * self.deviation()
+    }
+
+    fn noise(&self) -> Noise {
+        // Scores of size 1 on columns that fill their bounds take weights of length sqrt(d) / 0.15 and more: a ridge that leaves
+        // those of the longest teacher.
+        let ridge = 0.25 * 0.15 * self.all_rows / ((self.features as f64).sqrt() * self.radius);
+        Noise::Weights { deviation: self.deviation(), ridge }
     }
 
     fn ticks(&self) -> u64 {

@@ -16,7 +16,7 @@
 
 use super::support::{mild, one_score, sparsity};
 use super::teacher::{Answers, Teacher, student};
-use super::{Method, Plan, Problem, needs_smooth, show};
+use super::{Method, Noise, Plan, Problem, needs_smooth, show};
 use crate::error::Result;
 use crate::solve::ight::keep_largest;
 use privfit_kernel::account::Event;
@@ -83,6 +83,10 @@ impl Plan for TransferConvex {
 
     fn gradient_noise(&self) -> f64 {
         self.teacher.gradient_noise()
+    }
+
+    fn noise(&self) -> Noise {
+        self.teacher.noise()
     }
 
     fn ticks(&self) -> u64 {

@@ -20,7 +20,7 @@
 
 use super::support::{Screening, alike, calibrated_with, fit, mild, narrowed, one_score, share, sparsity, spread};
 use super::teacher::{Answers, Teacher, student};
-use super::{Method, Plan, Problem, needs_smooth, show};
+use super::{Method, Noise, Plan, Problem, needs_smooth, show};
 use crate::error::{Error, Result};
 use privfit_kernel::account::Event;
 use privfit_kernel::privacy::{Exponential, Fit, Loss, Run, StabilityTest};
@@ -115,6 +115,14 @@ impl Plan for TransferSupport {
 
     fn gradient_noise(&self) -> f64 {
         self.teacher.gradient_noise()
+    }
+
+    fn noise(&self) -> Noise {
+        self.teacher.noise()
+    }
+
+    fn noisy_columns(&self) -> Option<usize> {
+        Some(self.screening.count + usize::from(self.screening.constant.is_some()))
     }
 
     fn ticks(&self) -> u64 {

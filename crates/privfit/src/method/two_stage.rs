@@ -18,7 +18,7 @@
 
 use super::block_learner::{learner, usual_parts};
 use super::support::{OnColumns, calibrated_with, fit, mild, narrowed, one_score, share, sparsity};
-use super::{Method, Plan, Problem, objective, show};
+use super::{Method, Noise, Plan, Problem, objective, show};
 use crate::error::Result;
 use privfit_kernel::account::Event;
 use privfit_kernel::privacy::{Exponential, Learner, Run, SparseModel};
@@ -88,6 +88,14 @@ impl Plan for TwoStage {
 
     fn gradient_noise(&self) -> f64 {
         self.second.inner.gradient_noise()
+    }
+
+    fn noise(&self) -> Noise {
+        self.second.inner.noise()
+    }
+
+    fn noisy_columns(&self) -> Option<usize> {
+        Some(self.count + usize::from(self.constant.is_some()))
     }
 
     fn ticks(&self) -> u64 {

@@ -41,6 +41,16 @@ impl VectorNoise {
         }
     }
 
+    /// Standard deviation of a coordinate for neighbours so far apart in L2.
+    pub(super) fn deviation(&self, apart: f64, dimension: usize) -> f64 {
+        self.multiplier()
+            * apart
+            * match self {
+                VectorNoise::Gaussian(_) => 1.0,
+                VectorNoise::Laplace(_) => (2.0 * dimension as f64).sqrt(),
+            }
+    }
+
     pub(super) fn law(&self) -> &'static str {
         match self {
             VectorNoise::Gaussian(_) => "Gaussian noise, standard deviation over sensitivity",

@@ -19,7 +19,7 @@
 //! *Reference.* Ours; the weights are those of term and document frequencies (Sparck Jones 1972), released privately.
 
 use super::support::{calibrated_with, narrowed, one_score, share};
-use super::{Method, Plan, Problem, objective, show};
+use super::{Method, Noise, Plan, Problem, objective, show};
 use crate::error::{Error, Result};
 use crate::loss::Task;
 use crate::model::RowMap;
@@ -128,6 +128,14 @@ impl Plan for WeightedColumns {
 
     fn gradient_noise(&self) -> f64 {
         self.inner.gradient_noise()
+    }
+
+    fn noise(&self) -> Noise {
+        self.inner.noise()
+    }
+
+    fn noisy_columns(&self) -> Option<usize> {
+        Some(self.kept + usize::from(self.constant.is_some()))
     }
 
     fn ticks(&self) -> u64 {

@@ -6,7 +6,8 @@ use super::compose::{Composed, Question};
 use super::event::Step;
 use super::gdp::{GaussianAccountant, discrete_delta, discrete_epsilon};
 use super::objective::ObjectiveAccountant;
-use super::pld::{approximated, discrete_laplace_gap, distributions, parts};
+use super::pld::{Parts, approximated, discrete_laplace_gap, distributions, parts};
+use super::zcdp::ConcentratedAccountant;
 use super::{Accountant, Adjacency, Bound, Event, check_delta, check_epsilon, selection};
 use crate::error::Result;
 
@@ -25,6 +26,8 @@ enum Kind<'e> {
     Asked,
     /// Composed once.
     Composed(Laws<'e>),
+    /// Many choices alone, whose table is made once; concentrated privacy may prove less.
+    Choices(Parts),
     /// The worst of several.
     Worst(Vec<Curve<'e>>),
     /// The best of a random number of runs: the curve of one run, how far its weights grow (ln), the mean number of runs.
@@ -81,13 +84,16 @@ impl<'e> Curve<'e> {
         }
         let cheap =
             GaussianAccountant.delta(event, adjacency, 1.0).is_ok() || ObjectiveAccountant.delta(event, adjacency, 1.0).is_ok();
-        let laws = || {
+        let prepared = || {
             let steps = event.steps(adjacency).ok()?;
-            let directions =
-                distributions(&parts(&steps, adjacency, super::range::WORK).ok().filter(|p| !p.is_empty())?, &ANCHORS)?;
-            Some(Laws { ratio: discrete_laplace_gap(&steps), steps: approximated(&steps, adjacency), directions })
+            let parts = parts(&steps, adjacency, super::range::WORK).ok().filter(|p| !p.is_empty())?;
+            if parts.are_choices_alone() {
+                return Some(Kind::Choices(parts));
+            }
+            let directions = distributions(&parts, &ANCHORS)?;
+            Some(Kind::Composed(Laws { ratio: discrete_laplace_gap(&steps), steps: approximated(&steps, adjacency), directions }))
         };
-        let kind = if cheap { None } else { laws() }.map_or(Kind::Asked, Kind::Composed);
+        let kind = if cheap { None } else { prepared() }.unwrap_or(Kind::Asked);
         Curve { event, adjacency, kind }
     }
 
@@ -96,6 +102,11 @@ impl<'e> Curve<'e> {
         check_delta(delta, true).ok()?;
         let read = match &self.kind {
             Kind::Composed(laws) if delta > 0.0 => laws.epsilon(delta).ok().filter(|e| e.is_finite()),
+            Kind::Choices(parts) if delta > 0.0 => {
+                let concentrated =
+                    ConcentratedAccountant.epsilon(self.event, self.adjacency, delta).map_or(f64::INFINITY, |b| b.upper);
+                Some(smaller(parts.at_most(Question::Epsilon { delta }), concentrated)).filter(|e| e.is_finite())
+            }
             Kind::Worst(curves) => {
                 return curves.iter().map(|c| c.epsilon(delta)).try_fold(0.0, |most: f64, e| Some(most.max(e?)));
             }
@@ -115,6 +126,10 @@ impl<'e> Curve<'e> {
         }
         match &self.kind {
             Kind::Composed(laws) => probability_at_most(laws.delta(epsilon)),
+            Kind::Choices(parts) => {
+                let concentrated = ConcentratedAccountant.delta(self.event, self.adjacency, epsilon).map_or(1.0, |b| b.upper);
+                probability_at_most(smaller(parts.at_most(Question::Delta { epsilon }), concentrated))
+            }
             Kind::Worst(curves) => largest(curves.iter().map(|c| c.delta(epsilon))),
             Kind::Best { one, growth, runs } => probability_at_most(runs * one.delta(epsilon - growth) * (1.0 + 1e-12)),
             Kind::Asked => super::delta(self.event, self.adjacency, epsilon).map_or(1.0, |a| probability_at_most(a.bound.upper)),
@@ -134,6 +149,7 @@ mod tests {
         let laplace = Event::DiscreteLaplace { scale: 1 << 20, reach: 1 << 18, replace_reach: 1 << 19, dimension: 3 };
         for event in [
             Event::gaussian(1.1).sampled(0.01).repeated(500),
+            choice.clone(),
             Event::Compose(vec![choice.clone(), discrete.clone()]),
             Event::Compose(vec![laplace.repeated(2), choice]),
             Event::gaussian(2.0),

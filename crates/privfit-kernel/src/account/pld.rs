@@ -255,6 +255,17 @@ impl Parts {
         self.components.is_empty() && self.mu == 0.0 && self.atoms.is_none()
     }
 
+    /// Whether there is nothing but choices of one range, in one table.
+    pub(super) fn are_choices_alone(&self) -> bool {
+        let alone = self.mu == 0.0 && self.atoms.is_none();
+        alone && matches!(&self.components[..], [Component { count: 1, attained: Attained::Choices(..), .. }])
+    }
+
+    /// An upper bound.
+    pub(super) fn at_most(&self, question: Question) -> f64 {
+        self.ask(question, false).upper
+    }
+
     /// The pairs to compose numerically, and what is kept beside their grid. A shift much wider than the rest is: its own curve is averaged
     /// over the rest.
     fn split<'a>(&'a self, mut list: Vec<Listed<'a>>, shift: &'a Shift) -> (Vec<Listed<'a>>, Beside<'a>) {

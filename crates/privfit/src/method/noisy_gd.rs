@@ -291,11 +291,9 @@ impl Plan for Steps {
     }
 
     fn noise(&self) -> Noise {
-        let steps = self.steps as f64;
         // Of curved directions only the steps of the second half count.
         let deviation = std::f64::consts::SQRT_2 * self.gradient_noise();
-        let rate = 0.5 * ((self.rate)(1) + (self.rate)(self.steps));
-        let way = rate * distance(steps, self.momentum).max(1.0);
+        let way = self.way();
         let fraction = self.sampled.map_or(1.0, |r| r.value());
         Noise::Gradient { deviation, ridge: (self.divide / way + self.ridge) / fraction }
     }
@@ -323,6 +321,25 @@ impl Plan for Steps {
 }
 
 impl Steps {
+    /// How far the answer goes in a direction without curvature, for a gradient of 1.
+    fn way(&self) -> f64 {
+        let (mut move_by, mut at, mut sum, mut counted) = (0.0, 0.0, 0.0, 0.0);
+        for step in 1..=self.steps {
+            move_by = (self.momentum)(step) * move_by + (self.rate)(step);
+            at += move_by;
+            let counts = match self.answer {
+                Answer::HalfAverage => 2 * step > self.steps,
+                Answer::Last => step == self.steps,
+                Answer::Random => true,
+            };
+            if counts {
+                sum += at;
+                counted += 1.0;
+            }
+        }
+        sum / counted
+    }
+
     fn descend(&self, run: &mut Run<'_>, loss: &Loss, steps: u64, tick: &dyn Fn()) -> Result<Vec<f64>> {
         let dimension = self.features * loss.outputs;
         let mut w = vec![0f64; dimension];

@@ -58,9 +58,16 @@ impl<'a> Compressed<'a> {
         let product = |j: u32, x: i16| f32::from(x) * unsafe { *weights.get_unchecked(j as usize) };
         for (rows, out) in rows.chunks(4).zip(out.chunks_mut(4 * stride)) {
             // The last rows of a block are computed with the last one repeated.
-            let cells = [0, 1, 2, 3].map(|i: usize| self.row(rows[i.min(rows.len() - 1)], weights.len()));
-            let all = cells.iter().map(|c| c.0.len()).min().unwrap_or(0);
-            let [a, b, c, d] = cells.map(|c| (&c.0[..all], &c.1[..all]));
+            // One by one: what is called by `map` is not compiled for the wide instructions.
+            let (last, length) = (rows.len() - 1, weights.len());
+            let a = self.row(rows[0], length);
+            let b = self.row(rows[last.min(1)], length);
+            let c = self.row(rows[last.min(2)], length);
+            let d = self.row(rows[last], length);
+            let cells = [a, b, c, d];
+            let all = a.0.len().min(b.0.len()).min(c.0.len()).min(d.0.len());
+            let (a, b) = ((&a.0[..all], &a.1[..all]), (&b.0[..all], &b.1[..all]));
+            let (c, d) = ((&c.0[..all], &c.1[..all]), (&d.0[..all], &d.1[..all]));
             let mut sums = [0f32; 4];
             for k in 0..all {
                 sums[0] += product(a.0[k], a.1[k]);
@@ -113,6 +120,22 @@ impl<'a> Compressed<'a> {
 
     /// Adds rows times integer slopes. Slopes and cells are below 2^15 in size.
     pub(crate) fn add_integers(&self, rows: &[usize], slopes: &[i16], out: &mut [i64]) {
+        #[cfg(target_arch = "x86_64")]
+        if wide() {
+            // SAFETY: the processor has the instructions.
+            return unsafe { self.add_integers_wide(rows, slopes, out) };
+        }
+        self.add_integers_plain(rows, slopes, out);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma")]
+    fn add_integers_wide(&self, rows: &[usize], slopes: &[i16], out: &mut [i64]) {
+        self.add_integers_plain(rows, slopes, out);
+    }
+
+    #[inline(always)]
+    fn add_integers_plain(&self, rows: &[usize], slopes: &[i16], out: &mut [i64]) {
         for (row, slope) in rows.iter().zip(slopes) {
             let (index, value) = self.row(*row, out.len());
             for (j, x) in index.iter().zip(value) {
@@ -125,6 +148,22 @@ impl<'a> Compressed<'a> {
 
     /// Adds rows times slopes, which are read with a stride.
     pub(crate) fn add(&self, rows: Range<usize>, slopes: &[f64], stride: usize, out: &mut [f64]) {
+        #[cfg(target_arch = "x86_64")]
+        if wide() {
+            // SAFETY: the processor has the instructions.
+            return unsafe { self.add_wide(rows, slopes, stride, out) };
+        }
+        self.add_plain(rows, slopes, stride, out);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma")]
+    fn add_wide(&self, rows: Range<usize>, slopes: &[f64], stride: usize, out: &mut [f64]) {
+        self.add_plain(rows, slopes, stride, out);
+    }
+
+    #[inline(always)]
+    fn add_plain(&self, rows: Range<usize>, slopes: &[f64], stride: usize, out: &mut [f64]) {
         for (row, slope) in rows.zip(slopes.iter().step_by(stride)) {
             let (index, value) = self.row(row, out.len());
             for (j, x) in index.iter().zip(value) {

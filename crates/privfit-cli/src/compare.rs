@@ -147,7 +147,8 @@ impl Facts {
             "{} rows, {} features, loss {}, epsilon {} at delta {delta:e}, {}",
             self.rows, self.features, self.loss, self.epsilon, self.adjacency
         ));
-        print_line(&format!("forecast: {what}, in {unit}"));
+        let unit = if what.starts_with(unit) { String::new() } else { format!(", in {unit}") };
+        print_line(&format!("forecast: {what}{unit}"));
         print_line("filled: upper end where columns fill their bounds (`privfit explain forecast`);");
         print_line("what leaving columns out costs is not counted\n");
         let cells: Vec<Vec<String>> = rows

@@ -492,7 +492,7 @@ fn units_of_several_rows_keep_their_claim() {
             assert!(right.violations.is_empty(), "{method} {loss} {adjacency}: {:?}", right.violations);
             let (wrong, best) = worlds(&forgets);
             println!(
-                "{method} {loss} {adjacency}: {:.2} of the reach, mu at least {:.2} of {:.2}; units forgotten: {:.2}",
+                "{method} {loss} {adjacency}: {:.2} of the sensitivity, mu at least {:.2} of {:.2}; units forgotten: {:.2}",
                 before.largest(),
                 right.mu,
                 knows.claim().mu.unwrap(),

@@ -4,7 +4,7 @@
 //! curve delta(e); both together have `sum_j p_j delta(e - l_j)`, and an infinite loss adds its probability. Atoms that lie on no common
 //! grid would cost a lower bound a whole cell each.
 
-use super::checked::larger;
+use super::discretise::cumulant;
 use super::profile::{Pair, Profile, Response};
 
 /// Finitely many losses, the same in both directions.
@@ -84,14 +84,7 @@ impl Atoms {
 
     /// (ln of the finite part of E[e^(t L)], its first and second derivative).
     pub(crate) fn cumulant(&self, t: f64) -> (f64, f64, f64) {
-        let top = self.losses.iter().map(|l| t * l).fold(f64::NEG_INFINITY, larger);
-        let weigh = |(sum, first, second): (f64, f64, f64), (l, (p, _)): (f64, Pair)| {
-            let weight = p * (t * l - top).exp();
-            (sum + weight, first + weight * l, second + weight * l * l)
-        };
-        let (sum, first, second) = self.each().fold((0.0, 0.0, 0.0), weigh);
-        let mean = first / sum;
-        (top + sum.ln(), mean, super::checked::at_least(second / sum - mean * mean))
+        cumulant(self.losses.iter().copied().zip(self.masses.iter().map(|m| m.0)), t)
     }
 
     fn losses_above(&self, e: f64) -> usize {

@@ -28,18 +28,22 @@ impl Masses {
 
     /// (ln sum m e^(t l), its first and second derivative).
     pub(super) fn cumulant(&self, t: f64, width: f64) -> (f64, f64, f64) {
-        let top = self.index.iter().map(|&k| t * width * k as f64).fold(f64::NEG_INFINITY, larger);
-        let (mut sum, mut first, mut second) = (0.0, 0.0, 0.0);
-        for (&k, &m) in self.index.iter().zip(&self.mass) {
-            let l = width * k as f64;
-            let weight = m * (t * l - top).exp();
-            sum += weight;
-            first += weight * l;
-            second += weight * l * l;
-        }
-        let mean = first / sum;
-        (top + sum.ln(), mean, at_least(second / sum - mean * mean))
+        cumulant(self.index.iter().map(|&k| width * k as f64).zip(self.mass.iter().copied()), t)
     }
+}
+
+/// (ln sum m e^(t l), its first and second derivative) of losses l with masses m.
+pub(super) fn cumulant(losses: impl Iterator<Item = (f64, f64)> + Clone, t: f64) -> (f64, f64, f64) {
+    let top = losses.clone().map(|(l, _)| t * l).fold(f64::NEG_INFINITY, larger);
+    let (mut sum, mut first, mut second) = (0.0, 0.0, 0.0);
+    for (l, m) in losses {
+        let weight = m * (t * l - top).exp();
+        sum += weight;
+        first += weight * l;
+        second += weight * l * l;
+    }
+    let mean = first / sum;
+    (top + sum.ln(), mean, at_least(second / sum - mean * mean))
 }
 
 pub(super) fn total_cumulant(parts: &[(Masses, u64)], t: f64, width: f64) -> f64 {

@@ -1,4 +1,4 @@
-//! Compressed rows: inner products with weights, and sums of rows times slopes.
+//! Compressed rows: inner products with weights, and sums of rows times derivatives.
 //!
 //! Memory traffic: six bytes a non-zero cell, once from memory and once more from the first-level cache; weights and sums stay in caches.
 //! What costs is the check of every index, so a row's largest index is compared once, and its loads need no check each. Wide and plain code do
@@ -118,57 +118,57 @@ impl<'a> Compressed<'a> {
         }
     }
 
-    /// Adds rows times integer slopes. Slopes and cells are below 2^15 in size.
-    pub(crate) fn add_integers(&self, rows: &[usize], slopes: &[i16], out: &mut [i64]) {
+    /// Adds rows times integer derivatives. Derivatives and cells are below 2^15 in size.
+    pub(crate) fn add_integers(&self, rows: &[usize], derivatives: &[i16], out: &mut [i64]) {
         #[cfg(target_arch = "x86_64")]
         if wide() {
             // SAFETY: the processor has the instructions.
-            return unsafe { self.add_integers_wide(rows, slopes, out) };
+            return unsafe { self.add_integers_wide(rows, derivatives, out) };
         }
-        self.add_integers_plain(rows, slopes, out);
+        self.add_integers_plain(rows, derivatives, out);
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma")]
-    fn add_integers_wide(&self, rows: &[usize], slopes: &[i16], out: &mut [i64]) {
-        self.add_integers_plain(rows, slopes, out);
+    fn add_integers_wide(&self, rows: &[usize], derivatives: &[i16], out: &mut [i64]) {
+        self.add_integers_plain(rows, derivatives, out);
     }
 
     #[inline(always)]
-    fn add_integers_plain(&self, rows: &[usize], slopes: &[i16], out: &mut [i64]) {
-        for (row, slope) in rows.iter().zip(slopes) {
+    fn add_integers_plain(&self, rows: &[usize], derivatives: &[i16], out: &mut [i64]) {
+        for (row, derivative) in rows.iter().zip(derivatives) {
             let (index, value) = self.row(*row, out.len());
             for (j, x) in index.iter().zip(value) {
                 // SAFETY: `row` compared the largest index with the number of sums.
                 let sum = unsafe { out.get_unchecked_mut(*j as usize) };
-                *sum = sum.wrapping_add(i64::from(i32::from(*slope) * i32::from(*x)));
+                *sum = sum.wrapping_add(i64::from(i32::from(*derivative) * i32::from(*x)));
             }
         }
     }
 
-    /// Adds rows times slopes, which are read with a stride.
-    pub(crate) fn add(&self, rows: Range<usize>, slopes: &[f64], stride: usize, out: &mut [f64]) {
+    /// Adds rows times derivatives, which are read with a stride.
+    pub(crate) fn add(&self, rows: Range<usize>, derivatives: &[f64], stride: usize, out: &mut [f64]) {
         #[cfg(target_arch = "x86_64")]
         if wide() {
             // SAFETY: the processor has the instructions.
-            return unsafe { self.add_wide(rows, slopes, stride, out) };
+            return unsafe { self.add_wide(rows, derivatives, stride, out) };
         }
-        self.add_plain(rows, slopes, stride, out);
+        self.add_plain(rows, derivatives, stride, out);
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma")]
-    fn add_wide(&self, rows: Range<usize>, slopes: &[f64], stride: usize, out: &mut [f64]) {
-        self.add_plain(rows, slopes, stride, out);
+    fn add_wide(&self, rows: Range<usize>, derivatives: &[f64], stride: usize, out: &mut [f64]) {
+        self.add_plain(rows, derivatives, stride, out);
     }
 
     #[inline(always)]
-    fn add_plain(&self, rows: Range<usize>, slopes: &[f64], stride: usize, out: &mut [f64]) {
-        for (row, slope) in rows.zip(slopes.iter().step_by(stride)) {
+    fn add_plain(&self, rows: Range<usize>, derivatives: &[f64], stride: usize, out: &mut [f64]) {
+        for (row, derivative) in rows.zip(derivatives.iter().step_by(stride)) {
             let (index, value) = self.row(row, out.len());
             for (j, x) in index.iter().zip(value) {
                 // SAFETY: `row` compared the largest index with the number of sums.
-                unsafe { *out.get_unchecked_mut(*j as usize) += slope * f64::from(*x) };
+                unsafe { *out.get_unchecked_mut(*j as usize) += derivative * f64::from(*x) };
             }
         }
     }
@@ -197,18 +197,18 @@ mod tests {
         rows.scores_in_order(&all, &single, &mut wide, 2);
         rows.in_order(&all, &single, &mut plain, 2);
         assert_eq!(wide.map(f32::to_bits), plain.map(f32::to_bits));
-        let slopes: Vec<i16> = (0..10).map(|i| [32767, -32767, 5][i % 3]).collect();
+        let derivatives: Vec<i16> = (0..10).map(|i| [32767, -32767, 5][i % 3]).collect();
         let (mut scores, mut sums, mut reals) = ([0f64; 10], vec![0i64; 70], vec![0f64; 70]);
         rows.scores(0..10, &weights, &mut scores, 1);
-        rows.add_integers(&all, &slopes, &mut sums);
-        rows.add(0..10, &slopes.iter().map(|s| f64::from(*s)).collect::<Vec<_>>(), 1, &mut reals);
+        rows.add_integers(&all, &derivatives, &mut sums);
+        rows.add(0..10, &derivatives.iter().map(|s| f64::from(*s)).collect::<Vec<_>>(), 1, &mut reals);
         let mut exact = vec![0i64; 70];
         for row in 0..10 {
             let (mut score, mut in_order) = (0.0, 0f32);
             for at in start[row]..start[row + 1] {
                 score += f64::from(value[at]) * weights[index[at] as usize];
                 in_order += f32::from(value[at]) * single[index[at] as usize];
-                exact[index[at] as usize] += i64::from(slopes[row]) * i64::from(value[at]);
+                exact[index[at] as usize] += i64::from(derivatives[row]) * i64::from(value[at]);
             }
             assert!((score - scores[row]).abs() < 1e-9 && in_order == wide[2 * row] && wide[2 * row + 1] == 0.0, "{row}");
         }

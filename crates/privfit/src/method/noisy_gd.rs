@@ -403,10 +403,10 @@ mod tests {
             [(0.01, 0.25, 0.0), (0.3, 0.25, 0.0), (0.9, 0.25, 0.01), (4.0, 0.25, 0.0), (9.0, 0.25, 0.0), (2.0, 2.0, 0.5)]
         {
             let paces = few_steps(wanted, smoothness, ridge).unwrap();
-            let goes = |slope: &dyn Fn(f64) -> f64| {
+            let goes = |derivative: &dyn Fn(f64) -> f64| {
                 let (mut w, mut by) = (0.0, 0.0);
                 for (rate, momentum) in &paces {
-                    by = momentum * by - rate * slope(w);
+                    by = momentum * by - rate * derivative(w);
                     w += by;
                 }
                 w

@@ -376,24 +376,47 @@ impl Composed {
             Question::Delta { epsilon } => return delta_at(epsilon),
             Question::Epsilon { delta } => delta,
         };
-        let holds = |e: f64| delta_at(e) <= delta;
+        // How far ln delta is above what is asked for; what is not a number goes to the safe side.
+        let excess = |e: f64| {
+            let value = (delta_at(e) / delta).ln();
+            if value.is_nan() { sign * f64::INFINITY } else { value }
+        };
         let (mut low, mut high, mut step) = (near, near, 1e-3 * near + 1e-9);
-        while !holds(high) {
-            (low, high, step) = (high, high + step, 4.0 * step);
+        let (mut over, mut under) = (f64::NAN, excess(high));
+        while !(under <= 0.0) {
+            (low, over, high, step) = (high, under, high + step, 4.0 * step);
             if high > 1e9 {
                 return if upper { f64::INFINITY } else { 0.0 };
             }
+            under = excess(high);
         }
-        while low == high || holds(low) {
+        while !(over > 0.0) {
             if low == 0.0 {
                 return 0.0;
             }
             (high, low, step) = (low, at_least(low - step), 4.0 * step);
+            (under, over) = (if over.is_nan() { under } else { over }, excess(low));
         }
-        // The curve need not be read to more digits than it has.
-        for _ in 0..36 {
-            let middle = 0.5 * (low + high);
-            if holds(middle) { high = middle } else { low = middle }
+        // Both ends are checked values, so that stopping anywhere is safe; the curve need not be read to more digits than it has. One
+        // reading may be a pass over all slots, and ln delta is nearly a line: false position, halving the value of an end that stays.
+        let mut stayed = 0;
+        for round in 0..60 {
+            if high - low <= 1e-10 * high {
+                break;
+            }
+            let fraction = over / (over - under);
+            let fraction = if round % 4 == 3 || !(fraction > 0.0 && fraction < 1.0) { 0.5 } else { fraction };
+            let middle = low + fraction * (high - low);
+            let value = excess(middle);
+            if value <= 0.0 {
+                (high, under) = (middle, value);
+                over *= if stayed < 0 { 0.5 } else { 1.0 };
+                stayed = -1;
+            } else {
+                (low, over) = (middle, value);
+                under *= if stayed > 0 { 0.5 } else { 1.0 };
+                stayed = 1;
+            }
         }
         if upper { high } else { low }
     }

@@ -108,33 +108,46 @@ pub(crate) fn adaptive(range: f64, count: u64, work: f64) -> Option<Table> {
 fn reached(range: f64, count: u64, cells: usize, offset: f64, n: usize) -> Vec<f64> {
     let width = range / cells as f64;
     let total = range.exp_m1();
-    // P(t) for every t on the grid, and its complement.
-    let keep: Vec<(f64, f64)> =
-        (0..=cells).map(|m| width * m as f64).map(|t| (t.exp() * (range - t).exp_m1() / total, t.exp_m1() / total)).collect();
-    // From -n to n cells; what lies further down is at least 1 - e^s, further up at least 0.
-    let trivial = |i: i64| probability_at_least(-(offset + width * i as f64).exp_m1());
-    let side = n as i64;
-    let mut value: Vec<f64> = (-side..=side).map(trivial).collect();
+    // P(t) for every t on the grid from the largest down, and its complement.
+    let t = || (0..=cells).rev().map(|m| width * m as f64);
+    let keep: Vec<f64> = t().map(|t| t.exp() * (range - t).exp_m1() / total).collect();
+    let flip: Vec<f64> = t().map(|t| t.exp_m1() / total).collect();
+    // From -n to n cells, and a window more at either side: there the value is at least 1 - e^s, or 0.
+    let side = n + cells;
+    let trivial = |i: usize| probability_at_least(-(offset + width * (i as f64 - side as f64)).exp_m1());
+    let mut value: Vec<f64> = (0..=2 * side).map(trivial).collect();
     for step in 0..count {
         let mut next = value.clone();
-        let reach = (step as usize + 1).saturating_mul(cells).min(n) as i64;
-        for i in -reach..=reach.min(side) {
-            let mut best = value[(i + side) as usize];
-            for (m, (p, q)) in keep.iter().enumerate() {
-                let low = i - m as i64;
-                let high = low + cells as i64;
-                let below = if low < -side { trivial(low) } else { value[(low + side) as usize] };
-                let above = if high > side { 0.0 } else { value[(high + side) as usize] };
-                let here = p * below + q * above;
-                if here > best {
-                    best = here;
-                }
-            }
-            next[(i + side) as usize] = best;
+        let far = (step as usize + 1).saturating_mul(cells).min(n);
+        for i in side - far..=side + far {
+            let (below, above) = (&value[i - cells..=i], &value[i..=i + cells]);
+            next[i] = larger_lower(value[i], best(&keep, below, &flip, above));
         }
         value = next;
     }
-    value.split_off(n)
+    value.truncate(side + n + 1);
+    value.split_off(side)
+}
+
+/// The largest p below + q above, in lanes.
+fn best(keep: &[f64], below: &[f64], flip: &[f64], above: &[f64]) -> f64 {
+    const LANES: usize = 8;
+    let mut lanes = [0.0; LANES];
+    let (mut p, mut b, mut q, mut a) =
+        (keep.chunks_exact(LANES), below.chunks_exact(LANES), flip.chunks_exact(LANES), above.chunks_exact(LANES));
+    while let (Some(p), Some(b), Some(q), Some(a)) = (p.next(), b.next(), q.next(), a.next()) {
+        for j in 0..LANES {
+            lanes[j] = larger_lower(lanes[j], p[j] * b[j] + q[j] * a[j]);
+        }
+    }
+    let rest = p.remainder().iter().zip(b.remainder()).zip(q.remainder().iter().zip(a.remainder()));
+    let rest = rest.map(|((p, b), (q, a))| p * b + q * a);
+    lanes.into_iter().chain(rest).fold(0.0, larger_lower)
+}
+
+/// The larger of two lower bounds; what is not a number proves nothing.
+fn larger_lower(a: f64, b: f64) -> f64 {
+    if b > a { b } else { a }
 }
 
 /// A lower bound on what k choices cost: an adversary who picks t on a grid, knowing all losses so far. `upper` is a bound on the answer. None

@@ -9,7 +9,7 @@ use super::checked::{at_least, probability_at_least, probability_at_most};
 use super::discretise::{Masses, total_cumulant};
 use super::gdp::gaussian_delta;
 use super::profile::Profile;
-use super::special::golden_minimum;
+use super::special::{crossing, golden_minimum};
 use realfft::{RealFftPlanner, num_complex::Complex64};
 use std::cell::RefCell;
 
@@ -397,27 +397,8 @@ impl Composed {
             (high, low, step) = (low, at_least(low - step), 4.0 * step);
             (under, over) = (if over.is_nan() { under } else { over }, excess(low));
         }
-        // Both ends are checked values, so that stopping anywhere is safe; the curve need not be read to more digits than it has. One
-        // reading may be a pass over all slots, and ln delta is nearly a line: false position, halving the value of an end that stays.
-        let mut stayed = 0;
-        for round in 0..60 {
-            if high - low <= 1e-10 * high {
-                break;
-            }
-            let fraction = over / (over - under);
-            let fraction = if round % 4 == 3 || !(fraction > 0.0 && fraction < 1.0) { 0.5 } else { fraction };
-            let middle = low + fraction * (high - low);
-            let value = excess(middle);
-            if value <= 0.0 {
-                (high, under) = (middle, value);
-                over *= if stayed < 0 { 0.5 } else { 1.0 };
-                stayed = -1;
-            } else {
-                (low, over) = (middle, value);
-                under *= if stayed > 0 { 0.5 } else { 1.0 };
-                stayed = 1;
-            }
-        }
+        // The curve need not be read to more digits than it has.
+        let (low, high) = crossing((low, over), (high, under), 1e-10, excess);
         if upper { high } else { low }
     }
 

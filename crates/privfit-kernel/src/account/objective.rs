@@ -18,7 +18,7 @@ use super::chi::Chi;
 use super::event::{Event, Objective, Sampling, Step};
 use super::gdp::{discrete_delta, discrete_epsilon, mu_of};
 use super::profile::{Pair, Profile};
-use super::special::smallest;
+use super::special::crossing;
 use super::{Accountant, Bound, check_delta, check_epsilon};
 use crate::error::{Error, Result};
 
@@ -139,16 +139,20 @@ impl Accountant for ObjectiveAccountant {
         let steps = event.steps(adjacency)?;
         let z = self.only(&steps, adjacency)?;
         discrete_epsilon(delta, &steps, |delta| {
-            let holds = |e: f64| z.delta_alone(e) <= delta;
-            let mut high = 1.0;
-            while !holds(high) {
-                high *= 2.0;
-                if high > 1e300 {
+            // How far ln delta is above what is asked for; what is not a number is.
+            let excess = |e: f64| {
+                let value = (z.delta_alone(e) / delta).ln();
+                if value.is_nan() { f64::INFINITY } else { value }
+            };
+            let (mut low, mut high) = ((0.0, excess(0.0)), (0.0, excess(0.0)));
+            while !(high.1 <= 0.0) {
+                let next = if high.0 > 0.0 { 2.0 * high.0 } else { 1.0 };
+                if next > 1e300 {
                     return Ok(Bound { lower: 0.0, upper: f64::INFINITY });
                 }
+                (low, high) = (high, (next, excess(next)));
             }
-            let upper = if holds(0.0) { 0.0 } else { smallest(0.0, high, holds) };
-            Ok(Bound { lower: 0.0, upper })
+            Ok(Bound { lower: 0.0, upper: if high.0 > 0.0 { crossing(low, high, 1e-14, excess).1 } else { 0.0 } })
         })
     }
 

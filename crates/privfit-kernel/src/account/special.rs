@@ -179,6 +179,40 @@ pub(crate) fn smallest(mut low: f64, mut high: f64, holds: impl Fn(f64) -> bool)
     high
 }
 
+/// Where a falling function crosses zero, between a point where it is positive and one where it is not: two such points next to each other.
+/// Each is one that was looked at, so that stopping anywhere is safe.
+///
+/// False position, and half the value of an end that stays (the Illinois method): one value may be a pass over a long list, and the
+/// logarithm of a delta is nearly a line.
+pub(crate) fn crossing(
+    (mut low, mut over): (f64, f64),
+    (mut high, mut under): (f64, f64),
+    relative: f64,
+    f: impl Fn(f64) -> f64,
+) -> (f64, f64) {
+    let mut stayed = 0;
+    for round in 0..200 {
+        if high - low <= relative * high {
+            break;
+        }
+        let inside = |x: &f64| *x > low && *x < high;
+        let guess = low + over / (over - under) * (high - low);
+        let guess = Some(guess).filter(|x| round % 4 != 3 && inside(x));
+        let Some(middle) = guess.or(Some(0.5 * (low + high)).filter(inside)) else { break };
+        let value = f(middle);
+        if value <= 0.0 {
+            (high, under) = (middle, value);
+            over *= if stayed < 0 { 0.5 } else { 1.0 };
+            stayed = -1;
+        } else {
+            (low, over) = (middle, value);
+            under *= if stayed > 0 { 0.5 } else { 1.0 };
+            stayed = 1;
+        }
+    }
+    (low, high)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,5 +231,17 @@ mod tests {
         assert!((x - 3.0).abs() < 1e-6 && (v - 1.0).abs() < 1e-12);
         let root = smallest(0.0, 10.0, |x| x * x >= 2.0);
         assert!(root * root >= 2.0 && root - 2f64.sqrt() < 1e-12);
+        // A line, a curve, a jump, and one that falls to minus infinity.
+        let falling: [(f64, fn(f64) -> f64); 4] = [
+            (3.0, |x| 3.0 - x),
+            (2f64.ln(), |x| (-x).exp() - 0.5),
+            (7.0, |x| if x < 7.0 { 1.0 } else { -1e-9 }),
+            (5.0, |x| if x < 5.0 { 5.0 - x } else { f64::NEG_INFINITY }),
+        ];
+        for (truth, f) in falling {
+            let (low, high) = crossing((0.0, f(0.0)), (10.0, f(10.0)), 1e-13, f);
+            assert!(f(low) > 0.0 && f(high) <= 0.0 && high - low <= 1e-13 * high, "{truth}: {low} {high}");
+            assert!(low <= truth && truth <= high + 1e-15, "{truth}: {low} {high}");
+        }
     }
 }

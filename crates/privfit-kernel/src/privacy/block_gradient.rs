@@ -3,7 +3,7 @@
 //! Memory traffic: 2 bytes a cell once from memory and once more from the first-level cache. What costs is turning 16-bit integers
 //! into doubles, so wide instructions do that, four rows at a time.
 
-use super::compressed::{Compressed, wide};
+use super::compressed::wide;
 use super::data::{Dataset, Rows};
 use super::loss::Loss;
 use super::mechanism::ROW_LIMIT;
@@ -136,9 +136,7 @@ fn score_rows(data: &Dataset, rows: Range<usize>, weights: &[f64], out: &mut [f6
                 out[i * stride] = dot(row, weights);
             }
         }
-        Rows::Sparse { start, index, value } => {
-            Compressed { start, index, value }.scores(rows, weights, out, stride);
-        }
+        Rows::Sparse(sparse) => sparse.scores(rows, weights, out, stride),
     }
 }
 
@@ -159,9 +157,7 @@ fn add_rows(data: &Dataset, rows: Range<usize>, slopes: &[f64], stride: usize, s
                 sum.iter_mut().zip(row).for_each(|(t, x)| *t += s * f64::from(*x));
             }
         }
-        Rows::Sparse { start, index, value } => {
-            Compressed { start, index, value }.add(rows, slopes, stride, sum);
-        }
+        Rows::Sparse(sparse) => sparse.add(rows, slopes, stride, sum),
     }
 }
 

@@ -1,17 +1,20 @@
 //! Compressed rows: inner products with weights, and sums of rows times derivatives.
 //!
 //! Memory traffic: six bytes a non-zero cell, once from memory and once more from the first-level cache; weights and sums stay in caches.
-//! What costs is the check of every index, so a row's largest index is compared once, and its loads need no check each. Wide and plain code do
-//! the same additions in the same order: no bit depends on the processor.
+//! Indices are looked at where a row is added, and nowhere else: whoever brings a weight for each of them reads without a check. The fields
+//! are private for that reason. Wide and plain code do the same additions in the same order: no bit depends on the processor.
 
+use std::collections::TryReserveError;
 use std::ops::Range;
 
-/// Rows one after the other: row r has the cells start[r] .. start[r + 1].
-#[derive(Clone, Copy)]
-pub(crate) struct Compressed<'a> {
-    pub(crate) start: &'a [usize],
-    pub(crate) index: &'a [u32],
-    pub(crate) value: &'a [i16],
+/// Rows one after the other.
+pub(crate) struct Compressed {
+    /// Row r has the cells start[r] .. start[r + 1].
+    start: Vec<usize>,
+    index: Vec<u32>,
+    value: Vec<i16>,
+    /// Above every index.
+    below: usize,
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -24,15 +27,52 @@ pub(crate) fn wide() -> bool {
     false
 }
 
-impl<'a> Compressed<'a> {
-    /// Cells of a row, with every index below `length`.
-    #[inline(always)]
-    fn row(&self, row: usize, length: usize) -> (&'a [u32], &'a [i16]) {
-        let cells: Range<usize> = self.start[row]..self.start[row + 1];
-        let (index, value) = (&self.index[cells.clone()], &self.value[cells]);
+impl Compressed {
+    /// No rows.
+    pub(crate) fn new() -> Compressed {
+        Compressed { start: vec![0], index: Vec::new(), value: Vec::new(), below: 0 }
+    }
+
+    /// Adds a row: an index for each value.
+    pub(crate) fn push(&mut self, index: &[u32], value: &[i16]) {
+        assert!(index.len() == value.len(), "a row has as many indices as values");
         let largest = index.iter().fold(0, |most: u32, j| most.max(*j));
-        assert!(index.is_empty() || (largest as usize) < length, "an index is beyond the last feature");
-        (index, value)
+        self.below = self.below.max(if index.is_empty() { 0 } else { largest as usize + 1 });
+        self.index.extend_from_slice(index);
+        self.value.extend_from_slice(value);
+        self.start.push(self.index.len());
+    }
+
+    /// Makes room for so many rows and cells more.
+    pub(crate) fn try_reserve(&mut self, rows: usize, cells: usize) -> Result<(), TryReserveError> {
+        self.start.try_reserve(rows)?;
+        self.index.try_reserve(cells)?;
+        self.value.try_reserve(cells)
+    }
+
+    /// Indices and values of a row.
+    #[inline(always)]
+    pub(crate) fn row(&self, row: usize) -> (&[u32], &[i16]) {
+        let cells: Range<usize> = self.start[row]..self.start[row + 1];
+        (&self.index[cells.clone()], &self.value[cells])
+    }
+
+    /// Indices and values of all rows.
+    pub(crate) fn cells(&self) -> impl Iterator<Item = (&u32, &i16)> {
+        self.index.iter().zip(&self.value)
+    }
+
+    /// The same rows in another order, or some of them.
+    pub(crate) fn picked(&self, rows: impl Iterator<Item = usize>) -> Compressed {
+        let mut out = Compressed::new();
+        rows.map(|row| self.row(row)).for_each(|(index, value)| out.push(index, value));
+        out
+    }
+
+    /// What every loop without checks begins with.
+    #[inline(always)]
+    fn has_all(&self, length: usize) {
+        assert!(self.below <= length, "an index is beyond the last feature");
     }
 
     /// Inner products of rows with weights in single precision, written with a stride. Cells of a row are added one after the other, as whoever
@@ -54,16 +94,17 @@ impl<'a> Compressed<'a> {
 
     #[inline(always)]
     fn in_order(&self, rows: &[usize], weights: &[f32], out: &mut [f32], stride: usize) {
-        // SAFETY: `row` compares the largest index of each row with the number of weights.
+        self.has_all(weights.len());
+        // SAFETY: there is a weight for every index.
         let product = |j: u32, x: i16| f32::from(x) * unsafe { *weights.get_unchecked(j as usize) };
         for (rows, out) in rows.chunks(4).zip(out.chunks_mut(4 * stride)) {
             // The last rows of a block are computed with the last one repeated.
             // One by one: what is called by `map` is not compiled for the wide instructions.
-            let (last, length) = (rows.len() - 1, weights.len());
-            let a = self.row(rows[0], length);
-            let b = self.row(rows[last.min(1)], length);
-            let c = self.row(rows[last.min(2)], length);
-            let d = self.row(rows[last], length);
+            let last = rows.len() - 1;
+            let a = self.row(rows[0]);
+            let b = self.row(rows[last.min(1)]);
+            let c = self.row(rows[last.min(2)]);
+            let d = self.row(rows[last]);
             let cells = [a, b, c, d];
             let all = a.0.len().min(b.0.len()).min(c.0.len()).min(d.0.len());
             let (a, b) = ((&a.0[..all], &a.1[..all]), (&b.0[..all], &b.1[..all]));
@@ -100,10 +141,11 @@ impl<'a> Compressed<'a> {
 
     #[inline(always)]
     fn scores_plain(&self, rows: Range<usize>, weights: &[f64], out: &mut [f64], stride: usize) {
+        self.has_all(weights.len());
+        // SAFETY: there is a weight for every index.
+        let weight = |j: u32| unsafe { *weights.get_unchecked(j as usize) };
         for (row, out) in rows.zip(out.iter_mut().step_by(stride)) {
-            let (index, value) = self.row(row, weights.len());
-            // SAFETY: `row` compared the largest index with the number of weights.
-            let weight = |j: u32| unsafe { *weights.get_unchecked(j as usize) };
+            let (index, value) = self.row(row);
             let mut lanes = [0f64; 4];
             let (index, last) = index.as_chunks::<4>();
             let (value, rest) = value.as_chunks::<4>();
@@ -136,10 +178,11 @@ impl<'a> Compressed<'a> {
 
     #[inline(always)]
     fn add_integers_plain(&self, rows: &[usize], derivatives: &[i16], out: &mut [i64]) {
+        self.has_all(out.len());
         for (row, derivative) in rows.iter().zip(derivatives) {
-            let (index, value) = self.row(*row, out.len());
+            let (index, value) = self.row(*row);
             for (j, x) in index.iter().zip(value) {
-                // SAFETY: `row` compared the largest index with the number of sums.
+                // SAFETY: there is a sum for every index.
                 let sum = unsafe { out.get_unchecked_mut(*j as usize) };
                 *sum = sum.wrapping_add(i64::from(i32::from(*derivative) * i32::from(*x)));
             }
@@ -164,10 +207,11 @@ impl<'a> Compressed<'a> {
 
     #[inline(always)]
     fn add_plain(&self, rows: Range<usize>, derivatives: &[f64], stride: usize, out: &mut [f64]) {
+        self.has_all(out.len());
         for (row, derivative) in rows.zip(derivatives.iter().step_by(stride)) {
-            let (index, value) = self.row(row, out.len());
+            let (index, value) = self.row(row);
             for (j, x) in index.iter().zip(value) {
-                // SAFETY: `row` compared the largest index with the number of sums.
+                // SAFETY: there is a sum for every index.
                 unsafe { *out.get_unchecked_mut(*j as usize) += derivative * f64::from(*x) };
             }
         }
@@ -181,15 +225,12 @@ mod tests {
     /// Rows of every length up to 9: products and sums are those of the definition, and wide code has the bits of plain code.
     #[test]
     fn products_and_sums_are_exact() {
-        let (mut start, mut index, mut value) = (vec![0], Vec::new(), Vec::new());
+        let mut rows = Compressed::new();
         for row in 0..10usize {
-            for cell in 0..row {
-                index.push((7 * cell + row) as u32 % 70);
-                value.push((cell as i16 + 1) * if row % 2 == 0 { 3001 } else { -2999 });
-            }
-            start.push(index.len());
+            let index: Vec<u32> = (0..row).map(|cell| (7 * cell + row) as u32 % 70).collect();
+            let value: Vec<i16> = (0..row).map(|cell| (cell as i16 + 1) * if row % 2 == 0 { 3001 } else { -2999 }).collect();
+            rows.push(&index, &value);
         }
-        let rows = Compressed { start: &start, index: &index, value: &value };
         let weights: Vec<f64> = (0..70).map(|j| (f64::from(j) * 0.7).sin()).collect();
         let single: Vec<f32> = weights.iter().map(|w| *w as f32).collect();
         let all: Vec<usize> = (0..10).collect();
@@ -205,10 +246,11 @@ mod tests {
         let mut exact = vec![0i64; 70];
         for row in 0..10 {
             let (mut score, mut in_order) = (0.0, 0f32);
-            for at in start[row]..start[row + 1] {
-                score += f64::from(value[at]) * weights[index[at] as usize];
-                in_order += f32::from(value[at]) * single[index[at] as usize];
-                exact[index[at] as usize] += i64::from(derivatives[row]) * i64::from(value[at]);
+            let (index, value) = rows.row(row);
+            for (j, x) in index.iter().map(|j| *j as usize).zip(value) {
+                score += f64::from(*x) * weights[j];
+                in_order += f32::from(*x) * single[j];
+                exact[j] += i64::from(derivatives[row]) * i64::from(*x);
             }
             assert!((score - scores[row]).abs() < 1e-9 && in_order == wide[2 * row] && wide[2 * row + 1] == 0.0, "{row}");
         }
@@ -220,6 +262,9 @@ mod tests {
     #[test]
     #[should_panic(expected = "beyond the last feature")]
     fn an_index_beyond_the_end_is_never_read() {
-        Compressed { start: &[0, 2], index: &[1, 5], value: &[1, 1] }.scores(0..1, &[0f64; 5], &mut [0.0], 1);
+        let mut rows = Compressed::new();
+        rows.push(&[5, 1], &[1, 1]);
+        rows.push(&[], &[]);
+        rows.scores(1..2, &[0f64; 5], &mut [0.0], 1);
     }
 }

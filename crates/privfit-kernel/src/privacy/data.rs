@@ -1,6 +1,7 @@
 //! Rows as 16-bit fixed point inside of a ball, grouped into units. Private: nothing outside of the kernel reads a cell, except
 //! the capture-free functions that compute one unit's contribution.
 
+use super::compressed::Compressed;
 use super::mechanism::ROW_LIMIT;
 use super::norm::{L2, Norm};
 use super::rng::Entropy;
@@ -16,7 +17,7 @@ pub(crate) enum Rows {
     /// Row after row, plus padding.
     Dense(Vec<i16>),
     /// Compressed rows.
-    Sparse { start: Vec<usize>, index: Vec<u32>, value: Vec<i16> },
+    Sparse(Compressed),
 }
 
 /// Private records. No Debug, no Clone, no way to a row.
@@ -66,6 +67,8 @@ pub struct DatasetBuilder {
     scratch: Vec<f64>,
     pairs: Vec<(u32, f64)>,
     quantised: Vec<i64>,
+    index: Vec<u32>,
+    value: Vec<i16>,
 }
 
 impl DatasetBuilder {
@@ -80,11 +83,7 @@ impl DatasetBuilder {
         if shape.rows_per_unit == Some(0) {
             return Err(Error::domain("rows_per_unit", 0, "give a whole number of at least 1"));
         }
-        let rows = if shape.sparse {
-            Rows::Sparse { start: vec![0], index: Vec::new(), value: Vec::new() }
-        } else {
-            Rows::Dense(Vec::new())
-        };
+        let rows = if shape.sparse { Rows::Sparse(Compressed::new()) } else { Rows::Dense(Vec::new()) };
         let units = shape.rows_per_unit.map(|_| vec![0]);
         let data = Dataset {
             rows,
@@ -95,7 +94,8 @@ impl DatasetBuilder {
             rows_per_unit: shape.rows_per_unit.unwrap_or(1),
             id: DATASETS.fetch_add(1, Ordering::Relaxed),
         };
-        Ok(DatasetBuilder { shape, data, in_unit: 0, scratch: Vec::new(), pairs: Vec::new(), quantised: Vec::new() })
+        let (scratch, pairs, quantised) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(DatasetBuilder { shape, data, in_unit: 0, scratch, pairs, quantised, index: Vec::new(), value: Vec::new() })
     }
 
     /// Adds a row to the current unit; without memory for it, it unwinds with `NoMemory`, which says nothing about rows. Features beyond the dimension are left out, missing ones are 0. A row outside of the ball is
@@ -125,11 +125,10 @@ impl DatasetBuilder {
             return;
         }
         self.make_room(features.len());
-        if let Rows::Sparse { start, index, value } = &mut self.data.rows
-            && super::quantise_row::append_sparse(features, self.shape.dimension, self.shape.row_norm, index, value)
+        if let Rows::Sparse(rows) = &mut self.data.rows
+            && super::quantise_row::sparse(features, self.shape.dimension, self.shape.row_norm, &mut self.index, &mut self.value)
         {
-            start.push(index.len());
-            return;
+            return rows.push(&self.index, &self.value);
         }
         self.pairs.clear();
         self.pairs.extend(features.iter().filter(|f| (f.0 as usize) < self.shape.dimension));
@@ -146,27 +145,20 @@ impl DatasetBuilder {
         }
         self.scratch.extend(self.pairs.iter().map(|f| f.1));
         self.quantise();
-        if let Rows::Sparse { start, index, value } = &mut self.data.rows {
-            for (f, z) in self.pairs.iter().zip(&self.quantised) {
-                if *z != 0 {
-                    index.push(f.0);
-                    value.push(*z as i16);
-                }
-            }
-            start.push(index.len());
+        if let Rows::Sparse(rows) = &mut self.data.rows {
+            let kept = self.pairs.iter().zip(&self.quantised).filter(|(_, z)| **z != 0);
+            (self.index, self.value) = kept.map(|(f, z)| (f.0, *z as i16)).unzip();
+            rows.push(&self.index, &self.value);
         }
     }
 
     fn keep_dense(&mut self) {
         match &mut self.data.rows {
             Rows::Dense(cells) => cells.extend(self.quantised.iter().map(|z| *z as i16)),
-            Rows::Sparse { start, index, value } => {
+            Rows::Sparse(rows) => {
                 let kept = self.quantised.iter().enumerate().filter(|(_, z)| **z != 0);
-                kept.for_each(|(i, z)| {
-                    index.push(i as u32);
-                    value.push(*z as i16);
-                });
-                start.push(index.len());
+                (self.index, self.value) = kept.map(|(i, z)| (i as u32, *z as i16)).unzip();
+                rows.push(&self.index, &self.value);
             }
         }
     }
@@ -186,10 +178,10 @@ impl DatasetBuilder {
     fn make_room(&mut self, cells: usize) {
         match &mut self.data.rows {
             Rows::Dense(all) => grow(all, self.shape.dimension + PADDING),
-            Rows::Sparse { start, index, value } => {
-                grow(start, 1);
-                grow(index, cells.min(self.shape.dimension));
-                grow(value, cells.min(self.shape.dimension));
+            Rows::Sparse(rows) => {
+                if rows.try_reserve(1, cells.min(self.shape.dimension)).is_err() {
+                    std::panic::panic_any(NoMemory);
+                }
             }
         }
     }
@@ -218,10 +210,7 @@ impl DatasetBuilder {
                 let all = rows.checked_mul(self.shape.dimension).and_then(|n| n.checked_add(PADDING)).ok_or(Error::Memory)?;
                 cells.try_reserve_exact(all)
             }
-            Rows::Sparse { start, index, value } => start
-                .try_reserve_exact(rows)
-                .and_then(|()| index.try_reserve(non_zeros))
-                .and_then(|()| value.try_reserve(non_zeros)),
+            Rows::Sparse(sparse) => sparse.try_reserve(rows, non_zeros),
         };
         room.and_then(|()| self.data.labels.try_reserve_exact(rows)).map_err(|_| Error::Memory)
     }
@@ -258,7 +247,7 @@ impl Dataset {
     pub(crate) fn empty_like(&self) -> Dataset {
         let rows = match &self.rows {
             Rows::Dense(_) => Rows::Dense(Vec::new()),
-            Rows::Sparse { .. } => Rows::Sparse { start: vec![0], index: Vec::new(), value: Vec::new() },
+            Rows::Sparse(_) => Rows::Sparse(Compressed::new()),
         };
         let units = self.units.as_ref().map(|_| vec![0]);
         let id = DATASETS.fetch_add(1, Ordering::Relaxed);
@@ -291,7 +280,7 @@ impl Dataset {
         let fits = |row: &[i16]| L2::within(&row.iter().map(|x| i64::from(*x)).collect::<Vec<_>>(), ROW_LIMIT);
         match &self.rows {
             Rows::Dense(cells) => cells[..self.labels.len() * self.dimension].chunks(self.dimension).all(fits),
-            Rows::Sparse { start, value, .. } => start.windows(2).all(|w| fits(&value[w[0]..w[1]])),
+            Rows::Sparse(rows) => (0..self.labels.len()).all(|row| fits(rows.row(row).1)),
         }
     }
 }
@@ -338,9 +327,9 @@ impl<'u> Unit<'u> {
                     }
                 }
             }
-            Rows::Sparse { start, index, value } => {
-                let range = start[row]..start[row + 1];
-                for (i, x) in index[range.clone()].iter().zip(&value[range]) {
+            Rows::Sparse(rows) => {
+                let (index, value) = rows.row(row);
+                for (i, x) in index.iter().zip(value) {
                     f(*i as usize, f64::from(*x) * unit);
                 }
             }

@@ -221,16 +221,7 @@ fn reordered(data: &Dataset, order: &[usize]) -> Dataset {
             moved.resize(moved.len() + PADDING, 0);
             Rows::Dense(moved)
         }
-        Rows::Sparse { start, index, value } => {
-            let (mut to, mut indices, mut values) = (vec![0], Vec::with_capacity(index.len()), Vec::with_capacity(value.len()));
-            for row in order {
-                let range = start[*row]..start[row + 1];
-                indices.extend_from_slice(&index[range.clone()]);
-                values.extend_from_slice(&value[range]);
-                to.push(indices.len());
-            }
-            Rows::Sparse { start: to, index: indices, value: values }
-        }
+        Rows::Sparse(sparse) => Rows::Sparse(sparse.picked(order.iter().copied())),
     };
     Dataset {
         rows,

@@ -4,7 +4,7 @@
 //! block. Products of two rows at a time fit in 32 bits (2 x 32767^2 < 2^31); their sum is kept as its value modulo 2^32 and the
 //! sum of its upper halves, which together determine it for up to 2^16 products.
 
-use super::compressed::{Compressed, wide};
+use super::compressed::wide;
 use super::data::{Dataset, PADDING, Rows};
 use super::loss::Loss;
 use super::mechanism::{Grid, ROW_LIMIT};
@@ -141,7 +141,7 @@ pub(crate) fn add_gradients(
                 }
                 &gathered
             }
-            (Rows::Sparse { .. }, _) => &[],
+            (Rows::Sparse(_), _) => &[],
         };
         labels[..n].iter_mut().zip(rows).for_each(|(l, r)| *l = data.labels[*r]);
         let labels = &labels[..n];
@@ -162,14 +162,12 @@ pub(crate) fn add_gradients(
                         out.iter_mut().zip(row).for_each(add);
                     }
                 }
-                (Rows::Sparse { start, index, value }, None) => {
-                    Compressed { start, index, value }.add_integers(rows, &column[..n], &mut out[o * d..(o + 1) * d]);
-                }
-                (Rows::Sparse { start, index, value }, Some(cap)) => {
+                (Rows::Sparse(sparse), None) => sparse.add_integers(rows, &column[..n], &mut out[o * d..(o + 1) * d]),
+                (Rows::Sparse(sparse), Some(cap)) => {
                     let out = &mut out[o * d..(o + 1) * d];
                     for (z, row) in column[..n].iter().zip(rows) {
-                        let (range, z) = (start[*row]..start[row + 1], i32::from(*z));
-                        for (j, x) in index[range.clone()].iter().zip(&value[range]) {
+                        let ((index, value), z) = (sparse.row(*row), i32::from(*z));
+                        for (j, x) in index.iter().zip(value) {
                             let slot = &mut out[*j as usize];
                             // Both below 2^15 in size.
                             *slot = slot.wrapping_add(i64::from(z * i32::from((*x).clamp(-cap, cap))));
@@ -194,9 +192,7 @@ fn score_block(data: &Dataset, cells: &[i16], rows: &[usize], weights: &[f32], o
                 out[i * stride] = dot(&cells[i * data.dimension..], data.dimension, weights);
             }
         }
-        Rows::Sparse { start, index, value } => {
-            Compressed { start, index, value }.scores_in_order(rows, weights, out, stride);
-        }
+        Rows::Sparse(sparse) => sparse.scores_in_order(rows, weights, out, stride),
     }
 }
 

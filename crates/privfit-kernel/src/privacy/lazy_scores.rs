@@ -28,6 +28,7 @@
 //! in all passes over sparse rows; that of a choice too, see `ladder.rs`.
 
 use super::batch::Batch;
+use super::compressed::Compressed;
 use super::data::{Dataset, Rows};
 use super::gradient::{BLOCK, SlopeGrid};
 use super::ladder::Ladder;
@@ -50,17 +51,18 @@ struct Columns {
 }
 
 impl Columns {
-    fn new(start: &[usize], index: &[u32], value: &[i16], dimension: usize) -> Columns {
+    fn new(sparse: &Compressed, rows: usize, dimension: usize) -> Columns {
         let mut end = vec![0usize; dimension + 1];
-        index.iter().for_each(|j| end[*j as usize + 1] += 1);
+        sparse.cells().for_each(|(j, _)| end[*j as usize + 1] += 1);
         (1..=dimension).for_each(|j| end[j] += end[j - 1]);
-        let (mut row, mut cell) = (vec![0u32; index.len()], vec![0i16; index.len()]);
+        let (mut row, mut cell) = (vec![0u32; end[dimension]], vec![0i16; end[dimension]]);
         // Each column's start moves to its end while it fills.
-        for (i, range) in start.windows(2).enumerate() {
-            for p in range[0]..range[1] {
-                let at = &mut end[index[p] as usize];
+        for i in 0..rows {
+            let (index, value) = sparse.row(i);
+            for (j, x) in index.iter().zip(value) {
+                let at = &mut end[*j as usize];
                 row[*at] = i as u32;
-                cell[*at] = value[p];
+                cell[*at] = *x;
                 *at += 1;
             }
         }
@@ -110,7 +112,7 @@ impl<'d> CornerScores<'d> {
         if on.chosen.is_some() || on.origin.rate.is_some() {
             return Err(Error::Mismatch { what: "scores of corners are kept for all records: use everyone()" });
         }
-        let Rows::Sparse { start: row_start, index, value } = &data.rows else {
+        let Rows::Sparse(sparse) = &data.rows else {
             return Err(Error::unsupported("scores of corners for dense rows", "use gradient_scores"));
         };
         let (n, d) = (data.slots(), data.dimension);
@@ -123,7 +125,7 @@ impl<'d> CornerScores<'d> {
         }
         let mut scores = CornerScores {
             data,
-            columns: Columns::new(row_start, index, value, d),
+            columns: Columns::new(sparse, n, d),
             loss: loss.clone(),
             grid: slope_grid,
             event: mechanism.event(),
@@ -279,10 +281,10 @@ impl<'d> CornerScores<'d> {
 /// Calls with each coordinate of a row and factor x cell, cells cut at the cap.
 #[inline]
 fn each_part(data: &Dataset, grid: SlopeGrid, row: u32, factor: i64, mut f: impl FnMut(usize, i64)) {
-    let Rows::Sparse { start, index, value } = &data.rows else { return };
+    let Rows::Sparse(sparse) = &data.rows else { return };
     let cap = grid.cap.unwrap_or(i16::MAX);
-    let range = start[row as usize]..start[row as usize + 1];
-    for (j, x) in index[range.clone()].iter().zip(&value[range]) {
+    let (index, value) = sparse.row(row as usize);
+    for (j, x) in index.iter().zip(value) {
         f(*j as usize, factor * i64::from((*x).clamp(-cap, cap)));
     }
 }

@@ -123,7 +123,7 @@ impl Objective<'_> {
             rows_per_unit: self.data.rows_per_unit,
             features: self.data.dimension,
             row_norm: self.data.row_norm,
-            sparse: matches!(self.data.rows, Rows::Sparse { .. }),
+            sparse: matches!(self.data.rows, Rows::Sparse(_)),
         };
         Limits {
             size,
@@ -179,7 +179,7 @@ impl Objective<'_> {
         let zero = vec![0.0; self.dimension()];
         let (start, matrix) = match sample(self.data, self.chosen) {
             // The diagonal of sparse rows does not depend on the point.
-            None if matches!(self.data.rows, Rows::Sparse { .. }) => {
+            None if matches!(self.data.rows, Rows::Sparse(_)) => {
                 (zero.clone(), Preconditioner::at(self.data, self.problem.loss, (1.0, self.problem.ridge), &zero, WIDE))
             }
             None => {
@@ -208,7 +208,9 @@ impl Objective<'_> {
                 (path.theta, path.matrix.map(|m| m.times(weight)))
             }
         };
-        let mut path = self.walk(start, matrix, radius, (200, 0.9), &certified)?;
+        // A diagonal says little about how long a step is, and what is learned from one that is far too long misleads the next ones.
+        let enough = if matches!(matrix, Some(Preconditioner::Diagonal(_))) { 0.5 } else { 0.9 };
+        let mut path = self.walk(start, matrix, radius, (200, enough), &certified)?;
         // Losses with sharp corners: the curvature at the point itself, again and again, narrower and narrower.
         for round in 0..200 {
             if path.arrived {
@@ -328,8 +330,14 @@ fn nearest(x: f64) -> i64 {
     if x.abs() < 2_251_799_813_685_248.0 { ((x + PUSH) - PUSH) as i64 } else { x as i64 }
 }
 
+/// In lanes, so that additions do not wait for one another.
 fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(x, y)| x * y).sum()
+    let ((a, rest_a), (b, rest_b)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
+    let mut lanes = [0f64; 8];
+    for (a, b) in a.iter().zip(b) {
+        (0..8).for_each(|i| lanes[i] += a[i] * b[i]);
+    }
+    lanes.iter().sum::<f64>() + rest_a.iter().zip(rest_b).map(|(x, y)| x * y).sum::<f64>()
 }
 
 /// Rounded up by more than its own float error.

@@ -59,9 +59,9 @@ impl Preconditioner {
         let (d, k) = (data.dimension, loss.outputs);
         let unit = cell_unit(data);
         let cells = match &data.rows {
-            Rows::Sparse { index, value, .. } => {
+            Rows::Sparse(sparse) => {
                 let mut squares = vec![0f64; d];
-                index.iter().zip(value).for_each(|(j, x)| squares[*j as usize] += f64::from(*x) * f64::from(*x));
+                sparse.cells().for_each(|(j, x)| squares[*j as usize] += f64::from(*x) * f64::from(*x));
                 let half = 0.5 * loss.smoothness * unit * unit * weight;
                 let one = squares.iter().map(|s| ridge + half * s);
                 return Some(Preconditioner::Diagonal((0..k).flat_map(|_| one.clone()).collect()));

@@ -13,14 +13,8 @@ pub(crate) fn append(features: &[f64], row_norm: f64, cells: &mut Vec<i16>) -> b
     plain(features, row_norm, cells)
 }
 
-/// The same for the non-zero cells of a sparse row with ascending indices; appends to both lists or to none.
-pub(crate) fn append_sparse(
-    pairs: &[(u32, f64)],
-    dimension: usize,
-    row_norm: f64,
-    index: &mut Vec<u32>,
-    value: &mut Vec<i16>,
-) -> bool {
+/// The same for the non-zero cells of a sparse row with ascending indices; writes both lists anew.
+pub(crate) fn sparse(pairs: &[(u32, f64)], dimension: usize, row_norm: f64, index: &mut Vec<u32>, value: &mut Vec<i16>) -> bool {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
         // SAFETY: the processor has the instructions.
@@ -37,8 +31,10 @@ fn wide_sparse(pairs: &[(u32, f64)], dimension: usize, row_norm: f64, index: &mu
 
 #[inline(always)]
 fn plain_sparse(pairs: &[(u32, f64)], dimension: usize, row_norm: f64, index: &mut Vec<u32>, value: &mut Vec<i16>) -> bool {
-    let ordered = pairs.iter().zip(pairs.iter().skip(1)).fold(true, |ordered, (a, b)| ordered & (a.0 < b.0));
-    if !(ordered && pairs.last().is_none_or(|p| (p.0 as usize) < dimension)) {
+    index.clear();
+    index.extend(pairs.iter().map(|p| p.0));
+    let ordered = index.iter().zip(index.iter().skip(1)).fold(true, |ordered, (a, b)| ordered & (a < b));
+    if !(ordered && index.last().is_none_or(|i| (*i as usize) < dimension)) {
         return false;
     }
     let (blocks, rest) = pairs.as_chunks::<4>();
@@ -54,32 +50,30 @@ fn plain_sparse(pairs: &[(u32, f64)], dimension: usize, row_norm: f64, index: &m
     let size = square.sqrt();
     let factor = ROW_LIMIT as f64 / if size > row_norm { size } else { row_norm };
     let limit = ROW_LIMIT as f64;
-    let (first, start) = (index.len(), value.len());
+    value.clear();
     value.extend(pairs.iter().map(|p| {
         let z = (p.1 * factor).max(-limit).min(limit);
         // SAFETY: finite and at most 32767 in size.
         unsafe { z.to_int_unchecked::<i32>() as i16 }
     }));
-    index.extend(pairs.iter().map(|p| p.0));
-    // The check is on what was stored.
-    let stored = &value[start..];
-    let square: i64 = stored.iter().map(|z| i64::from(i32::from(*z) * i32::from(*z))).sum();
-    if square > (ROW_LIMIT * ROW_LIMIT) as i64 {
-        index.truncate(first);
-        value.truncate(start);
+    // The check is on what is stored. Each square is below 2^30.
+    let (square, zeros) = value.iter().fold((0u64, 0u32), |(square, zeros), z| {
+        (square + u64::from((i32::from(*z) * i32::from(*z)) as u32), zeros + u32::from(*z == 0))
+    });
+    if square > (ROW_LIMIT * ROW_LIMIT) as u64 {
         return false;
     }
-    if stored.contains(&0) {
+    if zeros > 0 {
         // Cells that became 0 are not kept.
         let mut kept = 0;
         for at in 0..pairs.len() {
-            if value[start + at] != 0 {
-                (index[first + kept], value[start + kept]) = (index[first + at], value[start + at]);
+            if value[at] != 0 {
+                (index[kept], value[kept]) = (index[at], value[at]);
                 kept += 1;
             }
         }
-        index.truncate(first + kept);
-        value.truncate(start + kept);
+        index.truncate(kept);
+        value.truncate(kept);
     }
     true
 }
@@ -156,20 +150,18 @@ mod tests {
                 assert!((x * shrink - *z as f64 * 1.5 / ROW_LIMIT as f64).abs() < 1.001 * 1.5 / ROW_LIMIT as f64);
             }
         }
-        let (mut index, mut value) = (vec![1u32], vec![5i16]);
-        let mut sparse = |pairs: &[(u32, f64)]| append_sparse(pairs, 10, 1.0, &mut index, &mut value);
-        assert!(sparse(&[(3, 0.6), (7, 0.0), (9, -0.8)]) && sparse(&[(3, 6e9), (9, -8e9)]) && sparse(&[]));
-        for bad in [&[(3, f64::NAN)][..], &[(3, 1e200)], &[(9, 0.1), (3, 0.1)], &[(3, 0.1), (3, 0.1)], &[(10, 0.1)]] {
-            assert!(!sparse(bad), "{bad:?}");
+        let pairs = |pairs: &[(u32, f64)]| {
+            let (mut index, mut value) = (vec![1u32], vec![5i16]);
+            sparse(pairs, 10, 1.0, &mut index, &mut value).then_some((index, value))
+        };
+        for row in [[(3, 0.6), (7, 0.0), (9, -0.8)], [(3, 6e9), (7, 0.0), (9, -8e9)]] {
+            let (index, value) = pairs(&row).unwrap();
+            assert!(index == [3, 9] && (value[0] - 19660).abs() <= 1 && (value[1] + 26213).abs() <= 1, "{index:?} {value:?}");
         }
-        assert_eq!(index, [1, 3, 9, 3, 9]);
-        assert!(
-            value.len() == 5
-                && value[1..]
-                    .iter()
-                    .zip([19660, -26213, 19660, -26213])
-                    .all(|(a, b): (&i16, i32)| (i32::from(*a) - b).abs() <= 1)
-        );
+        assert_eq!(pairs(&[]), Some((vec![], vec![])));
+        for bad in [&[(3, f64::NAN)][..], &[(3, 1e200)], &[(9, 0.1), (3, 0.1)], &[(3, 0.1), (3, 0.1)], &[(10, 0.1)]] {
+            assert!(pairs(bad).is_none(), "{bad:?}");
+        }
         for bad in [f64::NAN, f64::INFINITY, -f64::INFINITY, 1e200] {
             let mut cells = Vec::new();
             assert!(!append(&[0.1, bad, 0.2], 1.0, &mut cells) && cells.is_empty());

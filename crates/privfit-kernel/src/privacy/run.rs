@@ -452,7 +452,7 @@ impl<'d> Run<'d> {
             rows_per_unit: 1,
             features: self.data.dimension,
             row_norm: self.data.row_norm,
-            sparse: matches!(self.data.rows, super::data::Rows::Sparse { .. }),
+            sparse: matches!(self.data.rows, super::data::Rows::Sparse(_)),
         };
         let stability = descent.stability(&size);
         let claim = Theorem {

@@ -54,12 +54,8 @@ impl Dataset {
                 (Rows::Dense(to), Rows::Dense(from)) => {
                     to.extend(&from[rows.start * self.dimension..rows.end * self.dimension]);
                 }
-                (Rows::Sparse { start, index, value }, Rows::Sparse { start: from, index: old_index, value: old_value }) => {
-                    for row in rows {
-                        index.extend(&old_index[from[row]..from[row + 1]]);
-                        value.extend(&old_value[from[row]..from[row + 1]]);
-                        start.push(index.len());
-                    }
+                (Rows::Sparse(to), Rows::Sparse(from)) => {
+                    rows.map(|row| from.row(row)).for_each(|(index, value)| to.push(index, value));
                 }
                 _ => {}
             }

@@ -274,8 +274,12 @@ impl Encoder {
             }
             Record::Sparse(text, pairs) => {
                 if self.sparse {
-                    let inside = pairs.iter().filter(|p| (p.0 as usize) < own);
-                    row.pairs.extend(inside.map(|(i, x)| (*i, cut(*x, self.largest))));
+                    let inside = |p: &(u32, f64)| (p.0 as usize) < own;
+                    let cut = |p: &(u32, f64)| (p.0, cut(p.1, self.largest));
+                    match pairs.iter().fold(true, |all, p| all & inside(p)) {
+                        true => row.pairs.extend(pairs.iter().map(cut)),
+                        false => row.pairs.extend(pairs.iter().filter(|p| inside(p)).map(cut)),
+                    }
                     if self.divide != 1.0 {
                         row.pairs.iter_mut().for_each(|p| p.1 /= self.divide);
                     }

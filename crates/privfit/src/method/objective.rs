@@ -127,24 +127,32 @@ pub(super) fn calibrated(
 /// The ridge and the tolerance that go with an amount of noise.
 type Chosen = (f64, f64);
 
-/// For log-likelihoods, whose scale is known: output noise costs n smoothness/2 times its square, two nats of all records together;
-/// less where a ridge makes every coordinate count, and a fine solution easy.
+/// For log-likelihoods, whose scale is known: output noise of deviation s costs s^2 tr(H)/2, and tr H <= n smoothness + d ridge for rows in
+/// the unit ball. That may be two nats of all records together, or a part of what the linear term costs (see `relative`).
 fn nats(problem: &Problem, losses: &[Loss], linear: LinearTerm, least: f64) -> Chosen {
     let n = problem.rows.max(1) as f64;
-    let dimension = (problem.features * losses[0].outputs) as f64;
-    let multiplier = linear.noise_multiplier / OUTPUT_SHARE;
+    let loss = &losses[0];
+    let d = (problem.features * loss.outputs) as f64;
     let wanted = |ridge: f64| {
-        let curvature = n * losses[0].smoothness + 100.0 * dimension * ridge;
-        2.0 / curvature.sqrt() * ridge / (2.0 * multiplier)
+        let deviation = 2.0 / (n * loss.smoothness + d * ridge).sqrt();
+        let known = deviation * ridge * OUTPUT_SHARE / (2.0 * linear.noise_multiplier);
+        known.max(OUTPUT_SHARE / effect(problem, loss, ridge))
     };
     let mut ridge = least;
     // Gradients of very many rows cannot be certified that finely. A larger ridge, still small against them, brings the weights
     // nearer to the gradient; the noise of a coarse certificate would cost more.
     let given = problem.settings.0.contains_key("ridge");
-    while !given && ridge < n && problem.size().limits(&losses[0], ridge, Some(linear)).0 * 1.01 > wanted(ridge) {
+    while !given && ridge < n && problem.size().limits(loss, ridge, Some(linear)).0 * 1.01 > wanted(ridge) {
         ridge *= 1.1;
     }
     (ridge, wanted(ridge))
+}
+
+/// Effect of the output noise over that of the linear term, at most, for a tolerance of 1.
+fn effect(problem: &Problem, loss: &Loss, ridge: f64) -> f64 {
+    let d = (problem.features * loss.outputs) as f64;
+    let trace = problem.rows.max(1) as f64 * loss.trace + d * ridge;
+    2.0 / ridge * trace / (d * loss.lipschitz) / OUTPUT_SHARE
 }
 
 /// For numbers, whose scale inside of their bounds is not known: a part of whatever the linear term costs, on any data. With H the
@@ -159,8 +167,7 @@ fn relative(problem: &Problem, losses: &[Loss], linear: LinearTerm, least: f64) 
     let deviation = linear.scale(loss, 1.0, d as usize) * if linear.pure { std::f64::consts::SQRT_2 } else { 1.0 };
     let at = |ridge: f64| {
         let trace = n * loss.trace + d * ridge;
-        // Effect of the output noise over that of the linear term, for a tolerance of 1.
-        let effect = 2.0 / ridge * trace / (d * loss.lipschitz) / OUTPUT_SHARE;
+        let effect = effect(problem, loss, ridge);
         let tolerance = (OUTPUT_SHARE / effect).max(problem.size().limits(loss, ridge, Some(linear)).0 * 1.01);
         let noise = (d * deviation).powi(2) / trace * (1.0 + (tolerance * effect).powi(2));
         let shrinkage = ridge * ridge / (n * loss.trace / d + ridge);

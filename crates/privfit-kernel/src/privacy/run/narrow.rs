@@ -91,7 +91,7 @@ impl<'d> Run<'d> {
             _ => None,
         };
         let dimension = columns.len() + usize::from(constant.is_some());
-        let sparse = Fit::stays_sparse(matches!(from.rows, Rows::Sparse { .. }), dimension);
+        let sparse = Fit::stays_sparse(matches!(from.rows, Rows::Sparse(_)), dimension);
         let shape = RowShape { dimension, row_norm: 1.0, sparse, rows_per_unit: from.units.as_ref().map(|_| from.rows_per_unit) };
         let mut builder = DatasetBuilder::new(self.entropy, shape)?;
         let mut dense = vec![0f64; if sparse { 0 } else { dimension }];

@@ -278,7 +278,7 @@ impl Purchase {
             return Err(Error::misuse("the files changed while they were read: run again"));
         }
         let engine = Threads::new(threads);
-        let mut run = Run::begin(&data, &engine, entropy, &self.event)?;
+        let mut run = Run::begin(&data, &engine, entropy, &self.event)?.under(self.adjacency);
         let counts = self.release(&mut run)?;
         let released = run.close(counts)?;
         Ok(self.text(released.value(), released.event()))

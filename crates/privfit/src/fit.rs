@@ -290,7 +290,7 @@ impl Prepared {
     /// Trains.
     pub fn train(&self, data: &Dataset, entropy: &Entropy, threads: usize, tick: &dyn Fn()) -> Result<Artifact> {
         let engine = Threads::new(threads);
-        let mut run = Run::begin(data, &engine, entropy, self.plan.event())?;
+        let mut run = Run::begin(data, &engine, entropy, self.plan.event())?.under(self.problem.adjacency);
         let (weights, map) = self.plan.run_with_map(&mut run, tick)?;
         let released = run.close(weights)?;
         let (event, numerics) = (released.event().clone(), released.numerics());

@@ -277,7 +277,7 @@ impl Measurement {
     pub fn run(&self, source: &dyn Records, entropy: &Entropy, threads: usize) -> Result<Measured> {
         let data = load(source, &self.schema, entropy, self.rows_known.then_some(self.rows))?;
         let engine = Threads::new(threads);
-        let mut run = Run::begin(&data, &engine, entropy, &self.event)?;
+        let mut run = Run::begin(&data, &engine, entropy, &self.event)?.under(self.adjacency);
         let sums = self.release(&mut run)?;
         let released = run.close(sums)?;
         let (private, delta) = (!entropy.is_simulated(), self.target.delta);

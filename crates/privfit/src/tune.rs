@@ -22,11 +22,10 @@ use crate::ledger::{Request, digest};
 use crate::loss::Task;
 use crate::measure::{Kind, SumNoise, contribution};
 use crate::method::show;
-use crate::model::Model;
 use crate::plan_inputs::{Selection, Tried};
 use privfit_kernel::account::{self, Adjacency, Event, Stopping, Target, calibrate, expected_runs};
 use privfit_kernel::engine::Threads;
-use privfit_kernel::privacy::{BestOf, Dataset, Entropy, HeldOut, Numerics, Rate, Released, Winner};
+use privfit_kernel::privacy::{BestOf, Candidates, Dataset, Entropy, HeldOut, Numerics, Rate, Released, Run, Winner};
 use std::collections::BTreeMap;
 
 /// One way to train.
@@ -183,9 +182,6 @@ pub struct Tuned {
     rows: u64,
     rows_known: bool,
 }
-
-/// The winner: its number, its weights and its score.
-pub(crate) type Selected = Winner<(usize, Vec<f64>)>;
 
 /// How far the winner's score may be above what its model reaches on new records: a public fact.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -387,7 +383,7 @@ impl Tuned {
         let simulated = entropy.is_simulated();
         // No run at all has a chance with the Poisson law; then weights of 0 are what leaves.
         let (number, weights, score) = match released.into_value() {
-            Some(winner) => (winner.candidate, winner.value.1, Some(winner.score)),
+            Some(winner) => (winner.candidate, winner.value, Some(winner.score)),
             None => (0, vec![0.0; self.weights()], None),
         };
         // Which candidates were drawn must not show in the grade: it is that of the worst of all.
@@ -462,26 +458,22 @@ impl Tuned {
         entropy: &Entropy,
         threads: usize,
         tick: &dyn Fn(),
-    ) -> Result<Released<Option<Selected>>> {
+    ) -> Result<Released<Option<Winner>>> {
         let engine = Threads::new(threads);
         let split = data.split(entropy, self.held_out)?;
-        let whole = |weights: &[f64], candidate: &Prepared| -> Result<Model> { candidate.model(weights.to_vec(), None) };
-        Ok(self.best.run(
-            &split,
-            &engine,
-            entropy,
-            |candidate, run| {
-                let prepared = &self.candidates[candidate];
-                let weights = inside(prepared.plan.run(run, &|| {}))?;
-                Ok((candidate, weights))
-            },
-            |(candidate, weights), run| {
-                let measures = inside(whole(weights, &self.candidates[*candidate]).and_then(|m| contribution(Kind::Score, &m)))?;
-                let sum = inside(self.noise.release(run, &measures))?[0];
-                tick();
-                Ok(sum / self.trial_rows as f64)
-            },
-        )?)
+        Ok(self.best.run(&split, &engine, entropy, self.job.adjacency, self, tick)?)
+    }
+}
+
+impl Candidates for Tuned {
+    fn train(&self, candidate: usize, run: &mut Run<'_>) -> privfit_kernel::Result<Vec<f64>> {
+        inside(self.candidates[candidate].plan.run(run, &|| {}))
+    }
+
+    fn score(&self, candidate: usize, weights: &[f64], run: &mut Run<'_>) -> privfit_kernel::Result<f64> {
+        let model = self.candidates[candidate].model(weights.to_vec(), None);
+        let measures = inside(model.and_then(|m| contribution(Kind::Score, &m)))?;
+        Ok(inside(self.noise.release(run, &measures))?[0] / self.trial_rows as f64)
     }
 }
 
@@ -530,5 +522,32 @@ mod tests {
             assert!(mean > 0.4 * bound.mean, "the bound is not idle: {mean} {bound:?}");
         }
         assert_eq!(Optimism::new(1.0, 0.1, &HeldOut::Units(10), 10).mean, 0.0, "one run is not the best of several");
+    }
+
+    /// Whatever runs inside of a selection sees the outputs of runs that lose, which are not paid for. The compiler keeps cells and `&mut` away
+    /// from it; locks, atomics and statics it would allow, so that nothing in these sources may have one.
+    #[test]
+    fn nothing_keeps_what_losing_runs_release() {
+        let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut files = vec![];
+        let mut folders = ["method", "loss", "solve"].map(|f| source.join(f)).to_vec();
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() { folders.push(path) } else { files.push(path) }
+            }
+        }
+        files.extend(
+            ["tune.rs", "measure.rs", "fit.rs", "metric.rs", "model.rs", "linear.rs", "affine.rs"].map(|f| source.join(f)),
+        );
+        assert!(files.len() > 40, "{files:?}");
+        let places =
+            ["Mutex", "RwLock", "Atomic", "Cell<", "OnceLock", "OnceCell", "LazyLock", "thread_local", "mpsc", " static "];
+        for file in files {
+            let text = std::fs::read_to_string(&file).unwrap();
+            let shipped = text.split("#[cfg(test)]").next().unwrap();
+            let found: Vec<&str> = places.iter().copied().filter(|p| shipped.contains(p)).collect();
+            assert!(found.is_empty(), "{}: {found:?}", file.display());
+        }
     }
 }

@@ -6,30 +6,76 @@ use super::gradient::{SlopeGrid, add_gradients};
 use super::loss::Loss;
 use super::mechanism::{Grid, GridKind, ROW_LIMIT};
 use super::norm::{L2, LInf, Norm, quantise};
+use super::quiet::quietly;
 use super::value::{Bounded, Noise, Origin, Sensitive};
 use crate::engine::{Engine, Pass};
 use crate::error::{Error, Result};
+use std::borrow::Cow;
 use std::marker::PhantomData;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ops::Range;
 
 /// Slots in a block of a `Blockwise` sum.
 pub(crate) const UNITS_IN_BLOCK: usize = 32;
+
+/// Which units take part.
+pub(crate) enum Chosen {
+    All,
+    /// A mark for each.
+    Marks(Vec<bool>),
+    /// Their indices, ascending: one part of many costs as much memory as it has units.
+    Listed(Vec<usize>),
+}
+
+impl Chosen {
+    pub(crate) fn is_all(&self) -> bool {
+        matches!(self, Chosen::All)
+    }
+
+    fn includes(&self, slot: usize) -> bool {
+        match self {
+            Chosen::All => true,
+            Chosen::Marks(marks) => marks[slot],
+            Chosen::Listed(list) => list.binary_search(&slot).is_ok(),
+        }
+    }
+
+    /// Those of a range, in order.
+    fn each(&self, range: Range<usize>, f: impl FnMut(usize)) {
+        match self {
+            Chosen::All => range.for_each(f),
+            Chosen::Marks(marks) => range.filter(|slot| marks[*slot]).for_each(f),
+            Chosen::Listed(list) => {
+                let at = |slot: usize| list.partition_point(|s| *s < slot);
+                list[at(range.start)..at(range.end)].iter().copied().for_each(f);
+            }
+        }
+    }
+
+    /// A mark for each of so many; none if all take part.
+    pub(crate) fn marks(&self, slots: usize) -> Option<Cow<'_, [bool]>> {
+        match self {
+            Chosen::All => None,
+            Chosen::Marks(marks) => Some(Cow::Borrowed(marks)),
+            Chosen::Listed(list) => {
+                let mut marks = vec![false; slots];
+                list.iter().for_each(|slot| marks[*slot] = true);
+                Some(Cow::Owned(marks))
+            }
+        }
+    }
+}
 
 /// Records of one step. Made by `Run`, which knows how they were drawn.
 pub struct Batch<'d> {
     pub(crate) data: &'d Dataset,
     pub(crate) engine: &'d dyn Engine,
-    pub(crate) chosen: Option<Vec<bool>>,
+    pub(crate) chosen: Chosen,
     pub(crate) origin: Origin,
     pub(crate) run: u64,
     pub(crate) unit_key: [u8; 32],
 }
 
 impl<'d> Batch<'d> {
-    fn includes(&self, slot: usize) -> bool {
-        self.chosen.as_ref().is_none_or(|c| c[slot])
-    }
-
     fn finish<'id, N: Norm>(&self, values: Vec<i64>, grid: Grid) -> Bounded<'id, N> {
         Bounded { values, grid, origin: self.origin, run: self.run, mirrored: false, brand: PhantomData }
     }
@@ -63,17 +109,17 @@ impl<'d> Batch<'d> {
         }
         let in_l2 = grid.kind == GridKind::Spherical { dimension };
         let per_unit = 1.0 / grid.unit;
-        let add = |range: std::ops::Range<usize>, out: &mut [i64]| {
+        let add = |range: Range<usize>, out: &mut [i64]| {
             let mut values = vec![0f64; dimension];
             let mut marks = vec![false; dimension];
             let mut touched = Vec::new();
             let (mut compact, mut integers) = (Vec::new(), Vec::new());
-            for slot in range.filter(|s| self.includes(*s)) {
+            self.chosen.each(range, |slot| {
                 let mut draw = Draw { key: &self.unit_key, slot };
                 let mut sink = Sink { values: &mut values, touched: &mut touched, marks: &mut marks };
                 let unit = self.data.unit(slot);
                 let call = || (contribution.add)(&contribution.parameters, unit, &mut draw, &mut sink);
-                let calm = catch_unwind(AssertUnwindSafe(call)).is_ok();
+                let calm = quietly(call).is_some();
                 compact.clear();
                 // A panic is the record's doing: its contribution becomes zero, and nobody hears of it.
                 compact.extend(touched.iter().map(|&i| if calm { values[i] } else { 0.0 }));
@@ -88,7 +134,7 @@ impl<'d> Batch<'d> {
                     marks[i] = false;
                 }
                 touched.clear();
-            }
+            });
         };
         let mut total = vec![0i64; dimension];
         self.engine.sum(&Pass { slots: self.data.slots(), granule: 1, add: &add }, &mut total)?;
@@ -117,9 +163,9 @@ impl<'d> Batch<'d> {
                 what: "16-bit gradients need Gaussian::for_gradients with clip = loss constant x row norm",
             });
         };
-        let chosen = self.chosen.as_deref();
-        let add = |range: std::ops::Range<usize>, out: &mut [i64]| {
-            add_gradients(self.data, range, chosen, weights, loss, slopes, out);
+        let marks = self.chosen.marks(self.data.slots());
+        let add = |range: Range<usize>, out: &mut [i64]| {
+            add_gradients(self.data, range, marks.as_deref(), weights, loss, slopes, out);
         };
         self.engine.sum(&Pass { slots: self.data.slots(), granule: 1, add: &add }, &mut total)?;
         Ok(self.finish(total, grid))
@@ -169,9 +215,9 @@ impl<'d> Batch<'d> {
         if (self.data.slots() as f64) * grid.bound as f64 >= 2f64.powi(61) {
             return Err(Error::Mismatch { what: "scores of so many records do not fit in 64 bits" });
         }
-        let chosen = self.chosen.as_deref();
-        let add = |range: std::ops::Range<usize>, out: &mut [i64]| {
-            add_gradients(self.data, range, chosen, weights, loss, slopes, out);
+        let marks = self.chosen.marks(self.data.slots());
+        let add = |range: Range<usize>, out: &mut [i64]| {
+            add_gradients(self.data, range, marks.as_deref(), weights, loss, slopes, out);
         };
         let mut total = vec![0i64; dimension];
         self.engine.sum(&Pass { slots: self.data.slots(), granule: 1, add: &add }, &mut total)?;
@@ -194,11 +240,11 @@ impl<'d> Batch<'d> {
 
     fn unit_gradients(&self, grid: &Grid, weights: &[f64], loss: &Loss, total: &mut [i64]) -> Result<()> {
         let (d, k) = (self.data.dimension, loss.outputs);
-        let add = |range: std::ops::Range<usize>, out: &mut [i64]| {
+        let add = |range: Range<usize>, out: &mut [i64]| {
             let mut sum = vec![0f64; d * k];
             let (mut scores, mut slopes) = (vec![0f64; k], vec![0f64; k]);
             let mut integers = Vec::new();
-            for slot in range.filter(|s| self.includes(*s)) {
+            self.chosen.each(range, |slot| {
                 let unit = self.data.unit(slot);
                 sum.fill(0.0);
                 for row in 0..unit.rows() {
@@ -212,7 +258,7 @@ impl<'d> Batch<'d> {
                 }
                 quantise::<L2>(&mut sum, grid.clip, 1.0 / grid.unit, grid.bound, &mut integers);
                 out.iter_mut().zip(&integers).for_each(|(o, z)| *o = o.wrapping_add(*z));
-            }
+            });
         };
         self.engine.sum(&Pass { slots: self.data.slots(), granule: 1, add: &add }, total)
     }
@@ -235,25 +281,25 @@ impl<'d> Batch<'d> {
         if !covered {
             return Err(Error::Mismatch { what: "sums of blocks need Gaussian::for_blocks with the error of a whole block" });
         }
-        let add = |range: std::ops::Range<usize>, out: &mut [i64]| {
+        let add = |range: Range<usize>, out: &mut [i64]| {
             let mut sum = vec![0f32; dimension];
             let mut start = range.start;
             while start < range.end {
                 let end = (start / UNITS_IN_BLOCK * UNITS_IN_BLOCK + UNITS_IN_BLOCK).min(range.end);
                 let units = Units { first: self.data.unit(start), count: end - start };
-                let included: Vec<bool> = (start..end).map(|s| self.includes(s)).collect();
+                let included: Vec<bool> = (start..end).map(|s| self.chosen.includes(s)).collect();
                 if !block_sum(blocks, units, &included, grid.clip, &mut sum) {
-                    // One unit may overflow and take the block with it: each by itself, and only the offender is left out.
-                    let mut one = vec![0f32; dimension];
-                    sum.fill(0.0);
+                    // One unit may overflow and take the block with it: each by itself, and only the offender is left out. Their sum is made in
+                    // double precision, so that it errs by no more than the units' own errors, which are charged.
+                    let mut all = vec![0f64; dimension];
                     for i in 0..units.len() {
-                        if block_sum(blocks, units.only(i), &included[i..=i], grid.clip, &mut one) {
-                            sum.iter_mut().zip(&one).for_each(|(s, o)| *s += o);
+                        if block_sum(blocks, units.only(i), &included[i..=i], grid.clip, &mut sum) {
+                            all.iter_mut().zip(&sum).for_each(|(s, o)| *s += f64::from(*o));
                         }
                     }
-                }
-                for (total, s) in out.iter_mut().zip(&sum) {
-                    *total = total.wrapping_add((f64::from(*s) / grid.unit).round() as i64);
+                    add_rounded(out, all.into_iter(), grid.unit);
+                } else {
+                    add_rounded(out, sum.iter().map(|s| f64::from(*s)), grid.unit);
                 }
                 start = end;
             }
@@ -261,18 +307,25 @@ impl<'d> Batch<'d> {
         let mut total = vec![0i64; dimension];
         self.engine.sum(&Pass { slots: self.data.slots(), granule: UNITS_IN_BLOCK, add: &add }, &mut total)?;
         let mut value = self.finish(total, grid);
-        value.origin.by_slot = true;
+        value.origin.order_dependent = true;
         Ok(value)
     }
 
     /// Trains a model on this part of the data; it stays inside of the kernel. A learner that panics leaves no model, and nobody
     /// hears of it.
     pub fn train<M>(&self, learner: &Learner<M>) -> Sensitive<Option<M>> {
-        let mut units = (0..self.data.slots()).filter(|s| self.includes(*s)).map(|s| self.data.unit(s));
+        let mut own = Vec::new();
+        self.chosen.each(0..self.data.slots(), |slot| own.push(slot));
+        let mut units = own.into_iter().map(|slot| self.data.unit(slot));
         let call = || (learner.train)(&learner.parameters, &mut units as &mut dyn Iterator<Item = Unit<'_>>);
-        let value = catch_unwind(AssertUnwindSafe(call)).ok();
-        Sensitive { value, run: self.run, part: self.origin.part, claim: None, by_slot: false }
+        let value = quietly(call);
+        Sensitive { value, run: self.run, part: self.origin.part, claim: None, order_dependent: false }
     }
+}
+
+/// Puts a sum on the grid and adds it.
+fn add_rounded(total: &mut [i64], sum: impl Iterator<Item = f64>, unit: f64) {
+    total.iter_mut().zip(sum).for_each(|(total, s)| *total = total.wrapping_add((s / unit).round() as i64));
 }
 
 /// Weighted sum of one block; false if it is not finite or panicked.
@@ -289,5 +342,5 @@ fn block_sum(blocks: &Blockwise, units: Units<'_>, included: &[bool], clip: f64,
         }
         (blocks.weighted)(blocks, units, &weights[..n], sum);
     };
-    catch_unwind(AssertUnwindSafe(call)).is_ok() && sum.iter().all(|s| s.is_finite())
+    quietly(call).is_some() && sum.iter().all(|s| s.is_finite())
 }

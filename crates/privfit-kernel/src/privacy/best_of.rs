@@ -5,7 +5,7 @@ use super::rng::{Entropy, NoiseRng, Rate, Stream};
 use super::run::Run;
 use super::split::{Split, below};
 use super::value::{Numerics, Released};
-use crate::account::{Event, Stopping};
+use crate::account::{Adjacency, Event, Stopping};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 
@@ -17,13 +17,22 @@ pub struct BestOf {
     score: Event,
 }
 
+/// What a selection runs. It gets to see the outputs of runs that lose, which are not paid for, so it has nowhere to put them: `&self`, no
+/// cells (they are not `Sync`), plain numbers out. Locks and atomics would compile; a test of the library finds them in its sources.
+pub trait Candidates: Sync {
+    /// Trains a candidate on the records of the run and gives what it released.
+    fn train(&self, candidate: usize, run: &mut Run<'_>) -> Result<Vec<f64>>;
+    /// Scores what a candidate released, on other records.
+    fn score(&self, candidate: usize, value: &[f64], run: &mut Run<'_>) -> Result<f64>;
+}
+
 /// The winner.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Winner<T> {
+pub struct Winner {
     /// Number of the candidate.
     pub candidate: usize,
     /// What its run released.
-    pub value: T,
+    pub value: Vec<f64>,
     /// The score, with noise.
     pub score: f64,
 }
@@ -34,6 +43,9 @@ const BEYOND: f64 = 1e-12;
 impl BestOf {
     /// What each candidate's training costs the records to train on, and what a score costs the records to try on.
     pub fn new(stopping: Stopping, candidates: Vec<Event>, score: Event) -> Result<BestOf> {
+        if candidates.is_empty() {
+            return Err(Error::domain("candidates", 0, "give at least one"));
+        }
         let best = BestOf { stopping, candidates, score };
         best.event().validate()?;
         let exact = match stopping {
@@ -106,29 +118,34 @@ impl BestOf {
         })
     }
 
-    /// Runs. `train` and `score` get a run each, with the plan of the candidate and of the score; whatever they return was released by it.
-    pub fn run<T>(
+    /// Runs, under the adjacency that is promised. `progress` is called after each of the runs that are always made.
+    pub fn run(
         &self,
         split: &Split,
         engine: &dyn Engine,
         entropy: &Entropy,
-        mut train: impl FnMut(usize, &mut Run<'_>) -> Result<T>,
-        mut score: impl FnMut(&T, &mut Run<'_>) -> Result<f64>,
-    ) -> Result<Released<Option<Winner<T>>>> {
+        adjacency: Adjacency,
+        candidates: &dyn Candidates,
+        progress: &dyn Fn(),
+    ) -> Result<Released<Option<Winner>>> {
+        if split.by_count && adjacency == Adjacency::AddRemove {
+            return Err(super::run::order_dependent());
+        }
         let count = self.count(&mut entropy.rng(Stream::Noise)?)?;
         let mut draws = entropy.rng(Stream::Initialisation)?;
-        let mut winner: Option<Winner<T>> = None;
-        let (mut numerics, mut by_slot) = (Numerics::Exact, false);
+        let mut winner: Option<Winner> = None;
+        let (mut numerics, mut order_dependent) = (Numerics::Exact, split.by_count);
         for made in 0..self.runs().max(count) {
             let candidate = below(self.candidates.len() as u64, &mut draws) as usize;
-            let mut first = Run::begin(&split.train, engine, entropy, &self.candidates[candidate])?;
-            let value = train(candidate, &mut first)?;
+            let mut first = Run::begin(&split.train, engine, entropy, &self.candidates[candidate])?.under(adjacency);
+            let value = candidates.train(candidate, &mut first)?;
             let trained = first.close(value)?;
-            let mut second = Run::begin(&split.trial, engine, entropy, &self.score)?;
-            let number = score(&trained.value, &mut second)?;
+            let mut second = Run::begin(&split.trial, engine, entropy, &self.score)?.under(adjacency);
+            let number = candidates.score(candidate, &trained.value, &mut second)?;
             let scored = second.close(number)?;
+            progress();
             numerics = numerics.max(trained.numerics).max(scored.numerics);
-            by_slot |= trained.by_slot || scored.by_slot;
+            order_dependent |= trained.order_dependent || scored.order_dependent;
             // A score that is no number loses.
             let number = if scored.value.is_nan() { f64::NEG_INFINITY } else { scored.value };
             if made < count && winner.as_ref().is_none_or(|w| number > w.score) {
@@ -141,7 +158,7 @@ impl BestOf {
         } else {
             executed.clone()
         };
-        Ok(Released { value: winner, event, executed, numerics, by_slot })
+        Ok(Released { value: winner, event, executed, numerics, order_dependent })
     }
 }
 
@@ -165,9 +182,11 @@ fn poisson_one(rng: &mut NoiseRng) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::account::{Adjacency, epsilon, expected_runs};
+    use crate::account::{epsilon, expected_runs};
     use crate::engine::Threads;
     use crate::privacy::{Contribution, DatasetBuilder, Gaussian, HeldOut, Mechanism, RowShape};
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     fn best(stopping: Stopping) -> BestOf {
         BestOf::new(stopping, vec![Event::gaussian(3.0)], Event::gaussian(4.0)).unwrap()
@@ -213,13 +232,45 @@ mod tests {
             assert!(BestOf::new(stopping, vec![Event::gaussian(1.0)], Event::gaussian(1.0)).is_err());
         }
         assert!(
-            BestOf::new(Stopping::Uniform { most: 5 }, Vec::new(), Event::gaussian(1.0)).is_ok(),
-            "a score alone is an event"
+            BestOf::new(Stopping::Uniform { most: 5 }, Vec::new(), Event::gaussian(1.0)).is_err(),
+            "there is nothing to choose from"
         );
     }
 
     fn add(_: &[f64], unit: crate::privacy::Unit<'_>, _: &mut crate::privacy::Draw<'_>, sink: &mut crate::privacy::Sink<'_>) {
         sink.add(0, unit.label(0).into());
+    }
+
+    /// Releases the sum of labels so many times, and remembers what a test may and a library must not.
+    struct Seen {
+        mechanism: Gaussian,
+        times: usize,
+        scores: Mutex<Vec<f64>>,
+    }
+
+    impl Seen {
+        fn once(&self, run: &mut Run<'_>) -> Result<f64> {
+            let sum = Contribution { name: "label", dimension: 1, parameters: Vec::new(), add };
+            let everyone = run.everyone()?;
+            run.at(&self.mechanism, |run, scale| {
+                let noise = run.draw(&scale, 1)?;
+                let value = everyone.sum(&noise, &sum)?;
+                Ok(run.release(noise, &value)?[0])
+            })
+        }
+    }
+
+    impl Candidates for Seen {
+        fn train(&self, candidate: usize, run: &mut Run<'_>) -> Result<Vec<f64>> {
+            (0..self.times).try_for_each(|_| self.once(run).map(drop))?;
+            Ok(vec![candidate as f64])
+        }
+
+        fn score(&self, _: usize, _: &[f64], run: &mut Run<'_>) -> Result<f64> {
+            let score = self.once(run)?;
+            self.scores.lock().unwrap().push(score);
+            Ok(score)
+        }
     }
 
     /// The same number of runs is made whatever counts; the winner has the best score of those that count; what is not planned is refused.
@@ -232,15 +283,6 @@ mod tests {
             builder.build().split(&Entropy::simulated(seed), HeldOut::Units(40)).unwrap()
         };
         let mechanism = Gaussian::new(1.0, 2.0, 400).unwrap();
-        let sum = Contribution { name: "label", dimension: 1, parameters: Vec::new(), add };
-        let once = |run: &mut Run<'_>| {
-            let everyone = run.everyone()?;
-            run.at(&mechanism, |run, scale| {
-                let noise = run.draw(&scale, 1)?;
-                let value = everyone.sum(&noise, &sum)?;
-                run.release(noise, &value)
-            })
-        };
         let event = mechanism.event(1);
         let most = 9;
         let best = BestOf::new(Stopping::Uniform { most }, vec![event.clone(); 4], event.clone()).unwrap();
@@ -251,46 +293,32 @@ mod tests {
         let engine = Threads::new(1);
         let mut winners = Vec::new();
         for seed in 0..30 {
-            let (mut trained, mut scores) = (0, Vec::new());
-            let released = best
-                .run(
-                    &data(seed),
-                    &engine,
-                    &Entropy::simulated(seed),
-                    |candidate, run| {
-                        trained += 1;
-                        Ok((candidate, once(run)?[0]))
-                    },
-                    |_, run| {
-                        scores.push(once(run)?[0]);
-                        Ok(scores[scores.len() - 1])
-                    },
-                )
-                .unwrap();
-            assert_eq!((trained, scores.len()), (most, most as usize));
+            let (seen, made) = (Seen { mechanism, times: 1, scores: Mutex::default() }, AtomicUsize::new(0));
+            let tick = || {
+                made.fetch_add(1, Ordering::Relaxed);
+            };
+            let entropy = Entropy::simulated(seed);
+            let released = best.run(&data(seed), &engine, &entropy, Adjacency::ZeroOut, &seen, &tick).unwrap();
+            let scores = seen.scores.into_inner().unwrap();
+            assert_eq!((made.into_inner(), scores.len()), (most as usize, most as usize));
             let winner = released.value().as_ref().unwrap();
             let place = scores.iter().position(|s| *s == winner.score).unwrap();
             assert!(scores[..place].iter().all(|s| *s < winner.score), "the best so far");
-            assert!(matches!(released.event(), Event::NotPrivate { .. }) && winner.candidate == winner.value.0);
+            assert!(matches!(released.event(), Event::NotPrivate { .. }) && winner.candidate == winner.value[0] as usize);
             winners.push(place);
         }
         assert!(winners.iter().any(|w| *w == 0) && winners.iter().any(|w| *w > 3), "{winners:?}");
         let entropy = Entropy::system().unwrap();
-        let silent = best.run(&data(1), &engine, &entropy, |_, _| Ok(()), |_, run| Ok(once(run)?[0]));
-        assert!(silent.is_err(), "planned but not executed");
-        let twice = best.run(
-            &data(1),
-            &engine,
-            &entropy,
-            |_, run| {
-                once(run)?;
-                once(run)
-            },
-            |_, run| Ok(once(run)?[0]),
-        );
-        assert!(twice.is_err(), "executed but not planned");
-        let released = best.run(&data(1), &engine, &entropy, |_, run| once(run), |_, run| Ok(once(run)?[0])).unwrap();
+        let run = |times: usize, adjacency: Adjacency| {
+            let seen = Seen { mechanism, times, scores: Mutex::default() };
+            best.run(&data(1), &engine, &entropy, adjacency, &seen, &|| {})
+        };
+        assert!(run(0, Adjacency::ZeroOut).is_err(), "planned but not executed");
+        assert!(run(2, Adjacency::ZeroOut).is_err(), "executed but not planned");
+        assert!(run(1, Adjacency::AddRemove).is_err(), "how many are left to train on is private");
+        let released = run(1, Adjacency::ZeroOut).unwrap();
         assert_eq!(released.event(), &best.event());
+        assert!(released.is_order_dependent() && released.epsilon(Adjacency::AddRemove, 1e-6).is_err());
         assert!(epsilon(released.event(), Adjacency::ZeroOut, 1e-6).unwrap().bound.upper.is_finite());
     }
 }

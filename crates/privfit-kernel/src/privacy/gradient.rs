@@ -8,8 +8,8 @@ use super::compressed::wide;
 use super::data::{Dataset, PADDING, Rows};
 use super::loss::Loss;
 use super::mechanism::{Grid, ROW_LIMIT};
+use super::quiet::quietly;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Rows whose scores are computed together: they stay in the first-level cache.
 pub(crate) const BLOCK: usize = 64;
@@ -41,12 +41,12 @@ impl SlopeGrid {
     pub(crate) fn of_rows(&self, loss: &Loss, scores: &[f32], labels: &[f32], slopes: &mut [f32], out: &mut [i16]) {
         let k = loss.outputs;
         let call = || (loss.slopes)(&loss.parameters, scores, labels, slopes);
-        if catch_unwind(AssertUnwindSafe(call)).is_err() {
+        if quietly(call).is_none() {
             // One row's doing: each by itself, and only that one contributes nothing.
             for i in 0..labels.len() {
                 let part = i * k..(i + 1) * k;
                 let call = || (loss.slopes)(&loss.parameters, &scores[part.clone()], &labels[i..=i], &mut slopes[part.clone()]);
-                if catch_unwind(AssertUnwindSafe(call)).is_err() {
+                if quietly(call).is_none() {
                     slopes[part].fill(0.0);
                 }
             }

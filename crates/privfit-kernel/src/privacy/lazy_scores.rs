@@ -109,7 +109,7 @@ impl<'d> CornerScores<'d> {
         if loss.outputs != 1 {
             return Err(Error::unsupported("scores of corners for several outputs", "use gradient_scores"));
         }
-        if on.chosen.is_some() || on.origin.rate.is_some() {
+        if !on.chosen.is_all() || on.origin.rate.is_some() {
             return Err(Error::Mismatch { what: "scores of corners are kept for all records: use everyone()" });
         }
         let Rows::Sparse(sparse) = &data.rows else {

@@ -42,9 +42,17 @@ pub(crate) enum GridKind {
     GradientScores { cap: u64 },
     /// Votes of models on parts, as scores of a selection.
     VoteScores,
-    /// So many chosen coordinates of scores on a grid with so many bits and cells cut at `cap` (0 if they are not), each times a whole
-    /// number.
-    Selected { count: usize, from: u32, cap: u64, times: u64 },
+    /// So many chosen coordinates of such scores on a grid with so many bits, each times a whole number.
+    Selected { count: usize, from: u32, source: ScoreKind, times: u64 },
+}
+
+/// What scores are sums of. It decides how far another record in the place of one moves them: by twice as much as a record that becomes
+/// null, or by as much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ScoreKind {
+    Clipped,
+    Gradients { cap: u64 },
+    Votes,
 }
 
 impl GridKind {
@@ -78,11 +86,19 @@ impl GridKind {
         }
     }
 
-    /// Where cells are cut in scores that are gradients; 0 for every other kind.
-    pub(crate) fn cap(&self) -> u64 {
+    /// What the scores of a selection are sums of; none for values that are no scores.
+    pub(crate) fn scores(&self) -> Option<ScoreKind> {
         match self {
-            GridKind::GradientScores { cap } => *cap,
-            _ => 0,
+            GridKind::Scores => Some(ScoreKind::Clipped),
+            GridKind::GradientScores { cap } => Some(ScoreKind::Gradients { cap: *cap }),
+            GridKind::VoteScores => Some(ScoreKind::Votes),
+            GridKind::Clipped
+            | GridKind::Spherical { .. }
+            | GridKind::Gradient
+            | GridKind::Output { .. }
+            | GridKind::Blocks { .. }
+            | GridKind::Votes
+            | GridKind::Selected { .. } => None,
         }
     }
 }
@@ -341,7 +357,8 @@ impl Gaussian {
             times -= 1;
         }
         let reach = Reach { zero_out: zero_out * times, replace_one: replace_one.checked_mul(times).ok_or_else(refuse)? };
-        let kind = GridKind::Selected { count, from: from.bits, cap: from.kind.cap(), times };
+        let source = from.kind.scores().ok_or_else(refuse)?;
+        let kind = GridKind::Selected { count, from: from.bits, source, times };
         Gaussian::with(kind, bits as u32, from.bound, reach, from.clip, from.unit / times as f64)
     }
 

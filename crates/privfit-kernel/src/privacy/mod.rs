@@ -22,6 +22,7 @@ mod norm;
 mod operator;
 mod precondition;
 mod quantise_row;
+mod quiet;
 mod record;
 mod rng;
 mod run;
@@ -48,7 +49,7 @@ mod tests;
 mod tilt_tests;
 
 pub use batch::Batch;
-pub use best_of::{BestOf, Winner};
+pub use best_of::{BestOf, Candidates, Winner};
 pub use contribution::{Blockwise, Contribution, Draw, Learner, Sink, Units};
 pub use data::{Dataset, DatasetBuilder, NoMemory, RowShape, Unit, grow};
 pub use descent::{Descent, Pace, Stability};
@@ -58,6 +59,7 @@ pub use mechanism::{Exponential, Gaussian, Laplace, Mechanism, Reach, Scale};
 pub use minimise::Problem;
 pub use norm::{L1, L2, LInf, Norm};
 pub use operator::{PublicRows, norm_bound};
+pub use quiet::quietly;
 pub use rng::{Entropy, NoiseRng, Rate, Stream};
 pub use run::{
     Additive, Fit, Heard, LinearTerm, Movement, ProblemSize, Run, SparseModel, StabilityTest, Tape, planned_step, products_error,

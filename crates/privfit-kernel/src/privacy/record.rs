@@ -10,6 +10,8 @@ pub(crate) struct Record {
     runs: Vec<(Event, u64)>,
     /// The worst grade among what left.
     numerics: Numerics,
+    /// Where the plan is, if it can be followed step by step; made with the first release.
+    follower: Option<Option<Follower>>,
 }
 
 impl Record {
@@ -29,23 +31,32 @@ impl Record {
         }
     }
 
-    /// Adds so many of an event if the plan allows them now; what is not planned is refused before it leaves.
+    /// Adds so many of an event if the plan allows them now; what is not planned is refused before it leaves. The plan is the same each time.
     pub(crate) fn admit(&mut self, planned: &Event, event: Event, times: u64) -> Result<()> {
         let before = (self.runs.len(), self.runs.last().map(|r| r.1));
         (0..times).for_each(|_| self.push(event.clone()));
-        let mut cursor = Cursor { runs: &self.runs, at: 0, used: 0 };
-        // A prefix: everything executed is matched, and the plan may still want more.
-        let matched = cursor.take(planned);
-        let verdict = match (matched, cursor.next()) {
-            (_, None) => return Ok(()),
-            (Err(error), Some(_)) => error,
-            (Ok(()), Some(extra)) => Error::Unplanned { what: format!("not planned: {extra:?}") },
+        let verdict = match self.follower.get_or_insert_with(|| Follower::new(planned)) {
+            Some(follower) => follower.admit(&event, times),
+            None => self.is_prefix(planned),
         };
-        self.runs.truncate(before.0);
-        if let (Some(last), Some(count)) = (self.runs.last_mut(), before.1) {
-            last.1 = count;
+        if verdict.is_err() {
+            self.runs.truncate(before.0);
+            if let (Some(last), Some(count)) = (self.runs.last_mut(), before.1) {
+                last.1 = count;
+            }
         }
-        Err(verdict)
+        verdict
+    }
+
+    /// Everything executed is matched, and the plan may still want more.
+    fn is_prefix(&self, planned: &Event) -> Result<()> {
+        let mut cursor = Cursor { runs: &self.runs, at: 0, used: 0 };
+        let matched = cursor.take(planned);
+        match (matched, cursor.next()) {
+            (_, None) => Ok(()),
+            (Err(error), Some(_)) => Err(error),
+            (Ok(()), Some(extra)) => Err(not_planned(extra)),
+        }
     }
 
     /// The whole as one event.
@@ -67,6 +78,146 @@ impl Record {
             Some(extra) => Err(Error::Unplanned { what: format!("executed but not planned: {extra:?}") }),
         }
     }
+}
+
+fn not_planned(event: &Event) -> Error {
+    Error::Unplanned { what: format!("not planned: {event:?}") }
+}
+
+/// What an event costs of a budget: replace-one costs at most four times as much wherever the replace sensitivity is at most twice the other.
+fn cost_of(event: &Event) -> Option<f64> {
+    let one = ConcentratedAccountant.rho(event, Adjacency::ZeroOut).ok()?;
+    let other = ConcentratedAccountant.rho(event, Adjacency::ReplaceOne).ok()?;
+    Some(one.max(0.25 * other))
+}
+
+/// Whether a budget has room for one more after so many, whose rounded sum is `spent`. The accountant charges a budget 1e-12 more than it is, so
+/// that sums of decimals may meet it.
+fn has_room(rho: f64, spent: f64, taken: u64, cost: f64) -> bool {
+    (spent + cost) * (1.0 + f64::EPSILON * taken as f64) <= rho * (1.0 + 1e-12)
+}
+
+/// A step of a plan.
+enum Step {
+    /// So many of an event; all of them, or at most so many.
+    Take { event: Event, times: u64, all: bool },
+    /// Anything within a budget.
+    Budget { rho: f64 },
+    /// Anything.
+    Anything,
+    /// Everything up to the step after `end`, so many times.
+    Begin { times: u64, end: usize },
+    /// Back to the step after `begin`.
+    End { begin: usize },
+}
+
+/// Follows a plan release by release, in constant time for each: a plan of sixteen thousand different releases is not matched from its beginning
+/// for each of them. It takes what comes as early as it can, as `Cursor` does.
+struct Follower {
+    steps: Vec<Step>,
+    place: Place,
+}
+
+/// Where a plan is.
+#[derive(Clone, Default)]
+struct Place {
+    step: usize,
+    /// Releases that this step has taken, and what they spent of its budget.
+    taken: u64,
+    spent: f64,
+    /// Releases in all.
+    releases: u64,
+    /// Repetitions that are left, and the releases before this one began.
+    loops: Vec<(u64, u64)>,
+}
+
+impl Follower {
+    /// None for a plan with several events in an `AtMost`: how often they came may only be known later.
+    fn new(planned: &Event) -> Option<Follower> {
+        let mut steps = Vec::new();
+        listed(planned, &mut steps)?;
+        Some(Follower { steps, place: Place::default() })
+    }
+
+    fn admit(&mut self, event: &Event, times: u64) -> Result<()> {
+        let before = self.place.clone();
+        for _ in 0..times {
+            if !self.takes(event) {
+                self.place = before;
+                return Err(not_planned(event));
+            }
+        }
+        Ok(())
+    }
+
+    fn leave_step(&mut self) {
+        (self.place.step, self.place.taken, self.place.spent) = (self.place.step + 1, 0, 0.0);
+    }
+
+    fn takes(&mut self, next: &Event) -> bool {
+        loop {
+            let Some(step) = self.steps.get(self.place.step) else { return false };
+            match step {
+                Step::Take { event, times, all } => {
+                    if self.place.taken < *times && event == next {
+                        self.place.taken += 1;
+                        self.place.releases += 1;
+                        return true;
+                    }
+                    if *all && self.place.taken < *times {
+                        return false;
+                    }
+                }
+                Step::Budget { rho } => {
+                    let room = |cost: &f64| has_room(*rho, self.place.spent, self.place.taken, *cost);
+                    if let Some(cost) = cost_of(next).filter(room) {
+                        self.place.spent += cost;
+                        self.place.taken += 1;
+                        self.place.releases += 1;
+                        return true;
+                    }
+                }
+                Step::Anything => return true,
+                Step::Begin { times: 0, end } => self.place.step = *end,
+                Step::Begin { times, .. } => self.place.loops.push((*times, self.place.releases)),
+                Step::End { begin } => {
+                    let Some((left, since)) = self.place.loops.pop() else { return false };
+                    // What took nothing takes nothing however often.
+                    if left > 1 && since < self.place.releases {
+                        self.place.loops.push((left - 1, self.place.releases));
+                        self.place.step = *begin;
+                    }
+                }
+            }
+            self.leave_step();
+        }
+    }
+}
+
+/// The steps of an event, in order.
+fn listed(event: &Event, steps: &mut Vec<Step>) -> Option<()> {
+    match event {
+        Event::Compose(events) => events.iter().try_for_each(|e| listed(e, steps))?,
+        Event::Repeat { times, event } if simple(event) => {
+            steps.push(Step::Take { event: event.as_ref().clone(), times: *times, all: true });
+        }
+        Event::AtMost { times, event } if simple(event) => {
+            steps.push(Step::Take { event: event.as_ref().clone(), times: *times, all: false });
+        }
+        Event::AtMost { .. } => return None,
+        Event::Repeat { times, event } => {
+            let begin = steps.len();
+            steps.push(Step::Begin { times: *times, end: 0 });
+            listed(event, steps)?;
+            let last = steps.len();
+            steps.push(Step::End { begin });
+            steps[begin] = Step::Begin { times: *times, end: last };
+        }
+        Event::Budget { rho } => steps.push(Step::Budget { rho: *rho }),
+        Event::NotPrivate { .. } => steps.push(Step::Anything),
+        one => steps.push(Step::Take { event: one.clone(), times: 1, all: true }),
+    }
+    Some(())
 }
 
 struct Cursor<'a> {
@@ -142,19 +293,20 @@ impl<'a> Cursor<'a> {
                 Ok(())
             }
             Event::Budget { rho } => {
-                // Replace-one costs at most four times as much wherever the replace reach is at most twice the other.
-                let mut spent = 0.0;
-                while let Some((event, count)) = self.runs.get(self.at) {
-                    let one = ConcentratedAccountant.rho(event, Adjacency::ZeroOut);
-                    let other = ConcentratedAccountant.rho(event, Adjacency::ReplaceOne);
-                    let (Ok(one), Ok(other)) = (one, other) else { break };
-                    let cost = one.max(0.25 * other) * (count - self.used) as f64;
-                    // The accountant charges a budget this much more, so that sums of decimals may meet it.
-                    if spent + cost > *rho * (1.0 + 1e-12) {
+                let (mut spent, mut taken) = (0.0, 0);
+                while let Some(cost) = self.next().and_then(cost_of) {
+                    // One after the other, as they came.
+                    let (at, left) = (self.at, self.runs[self.at].1 - self.used);
+                    let before = taken;
+                    while taken - before < left && has_room(*rho, spent, taken, cost) {
+                        (spent, taken) = (spent + cost, taken + 1);
+                    }
+                    if taken > before {
+                        self.advance(taken - before);
+                    }
+                    if self.at == at {
                         break;
                     }
-                    spent += cost;
-                    self.advance(count - self.used);
                 }
                 Ok(())
             }
@@ -258,5 +410,55 @@ mod tests {
         assert!(record(&[]).fits(&a).is_err());
         // A sampled release is not the plain one.
         assert!(record(&[(a.clone().sampled(0.1), 1)]).fits(&a).is_err());
+    }
+
+    /// Step by step and from the beginning are the same: random plans, and releases that are mostly planned.
+    #[test]
+    fn following_is_matching() {
+        let mut state = 17u64;
+        let mut draw = |below: u64| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) % below
+        };
+        let event = |i: u64| Event::gaussian(1.0 + i as f64);
+        let (mut admitted, mut refused, mut lists) = (0, 0, 0);
+        for _ in 0..4000 {
+            let mut parts = Vec::new();
+            for _ in 0..1 + draw(4) {
+                let one = event(draw(3));
+                let pair = Event::Compose(vec![event(draw(3)), event(draw(3))]);
+                let maybe = Event::AtMost { times: draw(3), event: Box::new(event(draw(3))) };
+                parts.push(match draw(7) {
+                    0 => one,
+                    1 => one.repeated(1 + draw(3)),
+                    2 => maybe,
+                    3 => pair.repeated(1 + draw(3)),
+                    4 => Event::Compose(vec![one, maybe]).repeated(1 + draw(3)),
+                    5 => Event::Budget { rho: 0.125 * (1 + draw(8)) as f64 },
+                    _ => maybe.repeated(1 + draw(3)),
+                });
+            }
+            let plan = Event::Compose(parts);
+            lists += usize::from(Follower::new(&plan).is_some());
+            let (mut quick, mut slow) = (Record::default(), Record { follower: Some(None), ..Record::default() });
+            for _ in 0..12 {
+                let (next, times) = (event(draw(3)), 1 + draw(2));
+                let (a, b) = (quick.admit(&plan, next.clone(), times), slow.admit(&plan, next.clone(), times));
+                assert_eq!(a.is_ok(), b.is_ok(), "{plan:?}: {next:?} after {:?}", quick.event());
+                assert_eq!(quick.event(), slow.event());
+                (admitted, refused) = (admitted + usize::from(a.is_ok()), refused + usize::from(a.is_err()));
+            }
+            assert_eq!(quick.fits(&plan).is_ok(), slow.fits(&plan).is_ok());
+        }
+        assert!(admitted > 5000 && refused > 5000 && lists == 4000, "{admitted} {refused} {lists}");
+        // Nobody would wait for the square of this.
+        let (a, b) = (event(1), event(2));
+        let plan = Event::Compose(vec![a.clone(), b.clone()]).repeated(150_000);
+        let mut long = Record::default();
+        for _ in 0..150_000 {
+            long.admit(&plan, a.clone(), 1).unwrap();
+            long.admit(&plan, b.clone(), 1).unwrap();
+        }
+        assert!(long.admit(&plan, a, 1).is_err() && long.fits(&plan).is_ok());
     }
 }

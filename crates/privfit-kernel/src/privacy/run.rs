@@ -11,7 +11,7 @@ pub use replay::{Heard, Movement, Tape};
 pub use support::{SparseModel, StabilityTest};
 pub use teach::products_error;
 
-use super::batch::Batch;
+use super::batch::{Batch, Chosen};
 use super::data::{Dataset, Unit};
 use super::descent::{Descent, shuffled};
 use super::lazy_scores::CornerScores;
@@ -19,14 +19,16 @@ use super::loss::Loss;
 use super::mechanism::{Exponential, Gaussian, GridKind, Mechanism, Scale, rounding_l1, rounding_l2};
 use super::minimise::{Objective, Problem};
 use super::norm::{L1, L2, LInf, Norm};
+use super::quiet::quietly;
 use super::record::Record;
 use super::rng::{Entropy, Rate, Stream, Words};
 use super::sampler::{Sampler, Shape};
 use super::value::{Bounded, Local, Noise, Numerics, Origin, Released, Sensitive, Support, Theorem};
-use crate::account::{Event, Objective as ObjectiveFacts};
+use crate::account::{Adjacency, Event, Objective as ObjectiveFacts};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use replay::{Audit, Facts, Out};
+use std::collections::HashSet;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -104,6 +106,14 @@ impl LinearTerm {
 /// Grid of the linear term: its standard deviation is 2^40 units.
 const LINEAR_BITS: u32 = 40;
 
+/// Why a value is refused under add-remove.
+pub(crate) fn order_dependent() -> Error {
+    Error::unsupported(
+        "a value that depends on the number or the order of units under add-remove (one unit more may move it by any amount)",
+        "use zero-out or replace-one",
+    )
+}
+
 /// Numbers of runs.
 static RUNS: AtomicU64 = AtomicU64::new(1);
 
@@ -118,9 +128,11 @@ pub struct Run<'d> {
     process: u32,
     batches: u64,
     /// Sampled batches that have fed a release.
-    used: Vec<u64>,
-    /// Something released depends on slot numbers.
-    by_slot: bool,
+    used: HashSet<u64>,
+    /// What is promised. Under add-remove nothing may depend on the number or the order of units.
+    adjacency: Adjacency,
+    /// Something released depends on them.
+    order_dependent: bool,
     /// The record is with a run on some of the columns, which has not come back.
     lent: bool,
     /// An audit looks on.
@@ -140,11 +152,26 @@ impl<'d> Run<'d> {
             id: RUNS.fetch_add(1, Ordering::Relaxed),
             process: std::process::id(),
             batches: 0,
-            used: Vec::new(),
-            by_slot: false,
+            used: HashSet::new(),
+            adjacency: Adjacency::ZeroOut,
+            order_dependent: false,
             lent: false,
             audit: None,
         })
+    }
+
+    /// The adjacency under which the plan is promised. Without it a run may use the number and the order of units, and
+    /// `Released::epsilon` refuses add-remove if it did; under add-remove whatever would use them is refused before records are looked at.
+    pub fn under(self, adjacency: Adjacency) -> Run<'d> {
+        Run { adjacency, ..self }
+    }
+
+    /// Refuses what depends on the number or the order of units where one unit more or less is what neighbours differ in.
+    fn may_depend_on_order(&self) -> Result<()> {
+        match self.adjacency == Adjacency::AddRemove && !matches!(self.planned, Event::NotPrivate { .. }) {
+            true => Err(order_dependent()),
+            false => Ok(()),
+        }
     }
 
     /// A forked child shares noise with its parent, so it must not go on.
@@ -158,7 +185,7 @@ impl<'d> Run<'d> {
         Err(Error::Mismatch { what: "this run was begun in another process (a fork): begin a new run here" })
     }
 
-    fn batch(&mut self, chosen: Option<Vec<bool>>, rate: Option<f64>, part: Option<(u64, u32)>) -> Result<Batch<'d>> {
+    fn batch(&mut self, chosen: Chosen, rate: Option<f64>, part: Option<(u64, u32)>) -> Result<Batch<'d>> {
         self.same_process()?;
         self.batches += 1;
         let mut unit_key = [0u8; 32];
@@ -166,13 +193,13 @@ impl<'d> Run<'d> {
         for chunk in unit_key.chunks_exact_mut(8) {
             chunk.copy_from_slice(&rng.word().to_le_bytes());
         }
-        let origin = Origin { batch: self.batches, rate, part, by_slot: false };
+        let origin = Origin { batch: self.batches, rate, part, order_dependent: false };
         Ok(Batch { data: self.data, engine: self.engine, chosen, origin, run: self.id, unit_key })
     }
 
     /// Every record.
     pub fn everyone(&mut self) -> Result<Batch<'d>> {
-        self.batch(None, None, None)
+        self.batch(Chosen::All, None, None)
     }
 
     /// A random word for a choice that may become public, such as how many steps to take. It never looks at data.
@@ -185,7 +212,7 @@ impl<'d> Run<'d> {
     pub fn poisson(&mut self, rate: Rate) -> Result<Batch<'d>> {
         let mut rng = self.entropy.rng(Stream::Sampling)?;
         let chosen = rate.draw(self.data.slots(), &mut rng);
-        self.batch(Some(chosen), Some(rate.value()), None)
+        self.batch(Chosen::Marks(chosen), Some(rate.value()), None)
     }
 
     /// Disjoint parts, by a random word of its own for each slot: a replaced record stays in its part, and a record more or less leaves the
@@ -195,10 +222,11 @@ impl<'d> Run<'d> {
             return Err(Error::domain("parts", count, "give a whole number of at least 1"));
         }
         let mut rng = self.entropy.rng(Stream::Parts)?;
-        let part: Vec<u32> =
-            (0..self.data.slots()).map(|_| ((u128::from(rng.word()) * u128::from(count)) >> 64) as u32).collect();
+        let mut parts = vec![Vec::new(); count as usize];
+        (0..self.data.slots()).for_each(|slot| parts[((u128::from(rng.word()) * u128::from(count)) >> 64) as usize].push(slot));
         let partition = self.batches + 1;
-        (0..count).map(|p| self.batch(Some(part.iter().map(|x| *x == p).collect()), None, Some((partition, p)))).collect()
+        let part = |(number, list)| self.batch(Chosen::Listed(list), None, Some((partition, number)));
+        (0..count).zip(parts).map(part).collect()
     }
 
     /// Opens a scope for one mechanism. Noise and values made inside carry its brand: they fit each other and nothing else.
@@ -249,11 +277,14 @@ impl<'d> Run<'d> {
                 event.sampled(rate)
             }
         };
+        if value.origin.order_dependent {
+            self.may_depend_on_order()?;
+        }
         self.record.admit(&self.planned, event, times)?;
         if value.origin.rate.is_some() {
-            self.used.push(value.origin.batch);
+            self.used.insert(value.origin.batch);
         }
-        self.by_slot |= value.origin.by_slot;
+        self.order_dependent |= value.origin.order_dependent;
         self.record.grade(value.grid.kind.numerics());
         Ok(())
     }
@@ -330,7 +361,7 @@ impl<'d> Run<'d> {
         let mut counts = vec![0i64; noise.values.len()];
         for model in models {
             let call = || model.value.as_ref().map_or(usize::MAX, |m| label(m, point) as usize);
-            let vote = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).unwrap_or(usize::MAX);
+            let vote = quietly(call).unwrap_or(usize::MAX);
             if let Some(slot) = counts.get_mut(vote) {
                 *slot = slot.wrapping_add(grid.bound as i64);
             }
@@ -352,7 +383,7 @@ impl<'d> Run<'d> {
     /// A value that comes from all records.
     fn whole<'id, N: Norm>(&mut self, values: Vec<i64>, grid: super::mechanism::Grid) -> Bounded<'id, N> {
         self.batches += 1;
-        let origin = Origin { batch: self.batches, rate: None, part: None, by_slot: false };
+        let origin = Origin { batch: self.batches, rate: None, part: None, order_dependent: false };
         Bounded { values, grid, origin, run: self.id, mirrored: false, brand: PhantomData }
     }
 
@@ -364,6 +395,8 @@ impl<'d> Run<'d> {
         if on.run != self.id {
             return Err(Error::Mismatch { what: "the batch belongs to another run" });
         }
+        // How far the solver goes, and how exact it can be, are computed from the number of units.
+        self.may_depend_on_order()?;
         if !(problem.ridge >= f64::MIN_POSITIVE && problem.ridge.is_finite()) {
             return Err(Error::domain("ridge", problem.ridge, "give a positive finite number"));
         }
@@ -393,6 +426,7 @@ impl<'d> Run<'d> {
             let event = l.event(problem.loss, self.data.row_norm, problem.ridge, self.data.dimension);
             self.record.admit(&self.planned, event, 1)?;
             self.record.grade(Numerics::Bounded);
+            self.order_dependent = true;
             let mut rng = self.entropy.rng(Stream::Noise)?;
             let mut integers = vec![0i64; dimension];
             let shape = if l.pure { Shape::Laplace } else { Shape::Gaussian };
@@ -400,9 +434,10 @@ impl<'d> Run<'d> {
             term.iter_mut().zip(&integers).for_each(|(t, z)| *t = *z as f64 * unit);
             linear_bound = l.longest(problem.loss, self.data.row_norm, dimension);
         }
+        let marks = on.chosen.marks(self.data.slots());
         let objective = Objective {
             data: self.data,
-            chosen: on.chosen.as_deref(),
+            chosen: marks.as_deref(),
             engine: self.engine,
             problem,
             linear: term,
@@ -419,7 +454,7 @@ impl<'d> Run<'d> {
             zero_out: moved + slack,
             replace_one: 2.0 * moved + slack,
         };
-        Ok(Sensitive { value, run: self.id, part: on.origin.part, claim: Some(claim), by_slot: false })
+        Ok(Sensitive { value, run: self.id, part: on.origin.part, claim: Some(claim), order_dependent: true })
     }
 
     /// Descends with fixed steps on everyone, and says how far apart neighbours end.
@@ -428,9 +463,10 @@ impl<'d> Run<'d> {
         if on.run != self.id {
             return Err(Error::Mismatch { what: "the batch belongs to another run" });
         }
-        if on.chosen.is_some() {
+        if !on.chosen.is_all() {
             return Err(Error::Mismatch { what: "a descent draws its own batches: use everyone()" });
         }
+        self.may_depend_on_order()?;
         descent.loss.validate()?;
         if !descent.loss.smoothness.is_finite() {
             return Err(Error::domain("smoothness", descent.loss.smoothness, "use a loss with a bounded second derivative"));
@@ -460,7 +496,7 @@ impl<'d> Run<'d> {
             zero_out: stability.zero_out,
             replace_one: stability.replace_one,
         };
-        Ok(Sensitive { value, run: self.id, part: None, claim: Some(claim), by_slot: true })
+        Ok(Sensitive { value, run: self.id, part: None, claim: Some(claim), order_dependent: true })
     }
 
     /// Takes a theorem's word for how far apart neighbours' vectors are. Every use is a proof obligation: search for this name.
@@ -493,14 +529,14 @@ impl<'d> Run<'d> {
             value.value.iter().map(|v| (v.clamp(-grid.clip, grid.clip) / grid.unit).round() as i64).collect();
         values.resize(dimension, 0);
         let mut whole = self.whole(values, grid);
-        whole.origin.by_slot = value.by_slot;
+        whole.origin.order_dependent = value.order_dependent;
         Ok(whole)
     }
 
-    /// Joint privacy: what each unit computes for itself from a released message. It never becomes `Released`.
-    pub fn local<M, T>(&self, message: &Released<M>, compute: fn(&M, Unit<'_>) -> T) -> Local<Vec<Option<T>>> {
-        let one =
-            |slot| std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| compute(&message.value, self.data.unit(slot)))).ok();
+    /// Joint privacy: what each unit computes for itself from a released message. It never becomes `Released`. A message is plain
+    /// numbers: one with a lock or a cell in it could carry rows away.
+    pub fn local<T>(&self, message: &Released<Vec<f64>>, compute: fn(&[f64], Unit<'_>) -> T) -> Local<Vec<Option<T>>> {
+        let one = |slot| quietly(|| compute(&message.value, self.data.unit(slot)));
         let value = (0..self.data.slots()).map(one).collect();
         Local { value, data: self.data.id }
     }
@@ -515,7 +551,7 @@ impl<'d> Run<'d> {
             self.planned.clone()
         };
         let numerics = self.record.numerics();
-        Ok(Released { value: out, event, executed: self.record.event(), numerics, by_slot: self.by_slot })
+        Ok(Released { value: out, event, executed: self.record.event(), numerics, order_dependent: self.order_dependent })
     }
 }
 

@@ -542,7 +542,7 @@ fn objective_perturbation_ends_with_output_noise() {
         let refused = run.at(&output, |run, scale| {
             let noise = run.draw(&scale, 4)?;
             let claim = claim.map(|d| Theorem { reason: "test", zero_out: d, replace_one: d });
-            let value = Sensitive { value: vec![0.0; 4], run: noise.run, part: None, claim, by_slot: false };
+            let value = Sensitive { value: vec![0.0; 4], run: noise.run, part: None, claim, order_dependent: false };
             run.bounded(&noise, value).map(|_| ())
         });
         assert!(refused.is_err());
@@ -571,11 +571,11 @@ fn poisson_samples_follow_their_rate() {
     for rate in [0.001, 0.3] {
         let exact = Rate::new(rate).unwrap();
         let (one, two) = (run.poisson(exact).unwrap(), run.poisson(exact).unwrap());
-        let size = one.chosen.as_ref().unwrap().iter().filter(|c| **c).count() as f64;
+        let size = one.chosen.marks(data.slots()).unwrap().iter().filter(|c| **c).count() as f64;
         let mean = 200_000.0 * rate;
         // Seven standard deviations: a false alarm in 1e-11 runs.
         assert!((size - mean).abs() < 7.0 * mean.sqrt() + 20.0, "{size} {mean}");
-        assert_ne!(one.chosen, two.chosen);
+        assert_ne!(one.chosen.marks(data.slots()), two.chosen.marks(data.slots()));
     }
 }
 
@@ -626,4 +626,103 @@ fn sharp_corners_are_solved() {
             assert!(run.minimize(&batch, Problem { loss: &SHARP, ridge, tolerance }, None).is_ok());
         }
     }
+}
+
+/// One record makes the contribution panic, and the message quotes it: for the test that looks at what is printed.
+pub(super) fn panicking_contribution() {
+    let data = dataset(100, 4, false, None);
+    let touchy = Contribution {
+        name: "touchy",
+        dimension: 1,
+        parameters: vec![],
+        add: |_, unit, _, _| panic!("secret label {}", unit.label(0)),
+    };
+    let mechanism = Gaussian::new(1.0, 1.0, 100).unwrap();
+    let (total, _) = integers(&data, 2, &mechanism, 1, |batch, noise| batch.sum(noise, &touchy));
+    assert_eq!(total, [0]);
+}
+
+/// Votes move by one whatever a record becomes, scores by two if it becomes another one: a scale for the former must not take the latter, even
+/// where grid and bound are the same.
+#[test]
+fn chosen_scores_are_not_chosen_votes() {
+    let data = dataset(60, 4, false, None);
+    let (engine, entropy) = (Threads::new(1), Entropy::simulated(5));
+    let (scores, votes) = (Exponential::new(1.0, 20.0, 60).unwrap(), Exponential::for_votes(20.0).unwrap());
+    let (own, other) = (Gaussian::for_selected(&scores, 2, 20.0).unwrap(), Gaussian::for_selected(&votes, 2, 20.0).unwrap());
+    let replaced = |m: &Gaussian| GaussianAccountant.epsilon(&m.event(2), Adjacency::ReplaceOne, 1e-6).unwrap().upper;
+    assert!(replaced(&own) > 1.9 * replaced(&other), "the claim would be half of the truth");
+    for (values, fits) in [(own, true), (other, false)] {
+        let mut run = Run::begin(&data, &engine, &entropy, &Event::NotPrivate { why: "test".into() }).unwrap();
+        let out = run.at(&scores, |run, scale| {
+            let clocks = run.draw(&scale, 4)?;
+            let sum = run.everyone()?.sum(&clocks, &identity(4))?;
+            let support = run.choose(clocks, &sum, &scores, 2)?;
+            run.at(&values, |_, scale| sum.restrict(&support, &scale).map(|_| ()))
+        });
+        assert_eq!(out.is_ok(), fits);
+    }
+}
+
+/// A minimiser, a descent and sums of blocks depend on how many units there are or on their order. Under add-remove they are refused, with any
+/// number of units alike; without an adjacency they say so afterwards.
+#[test]
+fn order_is_refused_under_add_remove() {
+    let (engine, entropy) = (Threads::new(1), Entropy::system().unwrap());
+    let problem = Problem { loss: &LOGISTIC, ridge: 10.0, tolerance: 0.01 };
+    let apart = 1.0 / 10.0 + 2.0 * 0.01 / 10.0;
+    let mechanism = Gaussian::for_output(apart, 2.0 * apart, 100.0, 1.0, 4).unwrap();
+    for n in [1000, 1001] {
+        let data = dataset(n, 4, false, None);
+        let attempt = |adjacency: Adjacency| {
+            let mut run = Run::begin(&data, &engine, &entropy, &mechanism.event(4))?.under(adjacency);
+            let out = run.at(&mechanism, |run, scale| {
+                let noise = run.draw(&scale, 4)?;
+                let everyone = run.everyone()?;
+                let minimiser = run.minimize(&everyone, problem, None)?;
+                let value = run.bounded(&noise, minimiser)?;
+                run.release(noise, &value)
+            })?;
+            run.close(out)
+        };
+        let released = attempt(Adjacency::ZeroOut).unwrap();
+        assert!(released.is_order_dependent() && released.epsilon(Adjacency::AddRemove, 1e-6).is_err());
+        assert!(released.epsilon(Adjacency::ReplaceOne, 1e-6).is_ok());
+        let Err(Error::Unsupported { .. }) = attempt(Adjacency::AddRemove).map(|_| ()) else { panic!("{n} units") };
+    }
+}
+
+/// One unit takes its block with it, and the others are added one by one: to the digits of their own sums, without an error that nobody charges.
+#[test]
+fn a_block_that_panics_loses_no_digits() {
+    let rows = Blockwise {
+        name: "touchy rows",
+        dimension: 1,
+        error: 1e-6,
+        parameters: vec![],
+        layout: vec![1],
+        norms: |_, units, out| {
+            for (i, o) in out.iter_mut().enumerate() {
+                *o = 0.0;
+                units.get(i).each(0, |_, x| *o += x as f32);
+            }
+        },
+        weighted: |_, units, weights, out| {
+            for (i, w) in weights.iter().enumerate() {
+                assert!(units.get(i).label(0) >= 0.0, "touchy");
+                units.get(i).each(0, |j, x| out[j] += w * x as f32);
+            }
+        },
+    };
+    let mut builder = DatasetBuilder::new(&Entropy::simulated(1), shape(1, false, None)).unwrap();
+    (0..32).for_each(|i| builder.row(&[0.9 - 0.013 * f64::from(i)], if i == 7 { -1.0 } else { 1.0 }));
+    let data = builder.build();
+    let m = Gaussian::for_blocks(1.0, 1e-6 * 32.0, 1.0, 32, 1).unwrap();
+    let (total, _) = integers(&data, 1, &m, 1, |b, n| b.sum_blocks(n, &rows));
+    let mut exact = 0.0;
+    for i in (0..32).filter(|i| *i != 7) {
+        data.unit(i).each(0, |_, x| exact += f64::from(x as f32));
+    }
+    let unit = m.grid().0.unit;
+    assert!((total[0] as f64 * unit - exact).abs() < 1e-10, "{} {exact}", total[0] as f64 * unit);
 }

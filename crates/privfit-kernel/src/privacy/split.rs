@@ -18,6 +18,8 @@ pub enum HeldOut {
 pub struct Split {
     pub(crate) train: Dataset,
     pub(crate) trial: Dataset,
+    /// So many units were held out, and how many are left to train on is their number less that.
+    pub(crate) by_count: bool,
 }
 
 impl Dataset {
@@ -41,7 +43,8 @@ impl Dataset {
                 out
             }
         };
-        Ok(Split { train: self.keep(&out, false), trial: self.keep(&out, true) })
+        let by_count = matches!(held_out, HeldOut::Units(_));
+        Ok(Split { train: self.keep(&out, false), trial: self.keep(&out, true), by_count })
     }
 
     /// The units whose mark is this.

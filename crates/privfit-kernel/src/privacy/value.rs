@@ -30,8 +30,8 @@ pub struct Sensitive<T> {
     pub(crate) part: Option<(u64, u32)>,
     /// What bounds its distance to a neighbour's.
     pub(crate) claim: Option<Theorem>,
-    /// It depends on slot numbers or on how many there are, so that nothing is known under add-remove.
-    pub(crate) by_slot: bool,
+    /// It depends on the order of units or on how many there are, so that nothing is known under add-remove.
+    pub(crate) order_dependent: bool,
 }
 
 /// A claim that neighbours' vectors are close, with its reason: sensitivity from a theorem instead of from clipping.
@@ -54,8 +54,8 @@ pub(crate) struct Origin {
     pub(crate) rate: Option<f64>,
     /// Partition and part, for batches that are parts.
     pub(crate) part: Option<(u64, u32)>,
-    /// The value depends on slot numbers, so that nothing is known under add-remove.
-    pub(crate) by_slot: bool,
+    /// The value depends on the order or the number of units, so that nothing is known under add-remove.
+    pub(crate) order_dependent: bool,
 }
 
 /// An integer vector that one unit moves by at most a known reach in the norm N.
@@ -85,13 +85,13 @@ impl Support {
 impl<'id> Bounded<'id, LInf> {
     /// The chosen coordinates only, for noise in L2 (`Gaussian::for_selected` has the reach of so many).
     pub fn restrict<'to>(&self, support: &Support, to: &super::mechanism::Scale<'to, L2>) -> Result<Bounded<'to, L2>> {
-        let GridKind::Selected { count, from, cap, times } = to.grid.kind else {
+        let GridKind::Selected { count, from, source, times } = to.grid.kind else {
             return Err(Error::Mismatch { what: "a restricted value needs a scale made by Gaussian::for_selected" });
         };
         let fits = !self.mirrored
             && count == support.indices.len()
             && from == self.grid.bits
-            && cap == self.grid.kind.cap()
+            && Some(source) == self.grid.kind.scores()
             && to.grid.unit == self.grid.unit / times as f64
             && to.grid.bound == self.grid.bound
             && to.run == self.run;
@@ -122,7 +122,7 @@ pub struct Released<T> {
     pub(crate) event: Event,
     pub(crate) executed: Event,
     pub(crate) numerics: Numerics,
-    pub(crate) by_slot: bool,
+    pub(crate) order_dependent: bool,
 }
 
 impl<T> Released<T> {
@@ -146,13 +146,15 @@ impl<T> Released<T> {
         self.numerics
     }
 
-    /// Epsilon at a delta, by the tightest accountant.
+    /// Whether it depends on the number or the order of units, so that nothing is guaranteed under add-remove.
+    pub fn is_order_dependent(&self) -> bool {
+        self.order_dependent
+    }
+
+    /// Epsilon at a delta, by the tightest accountant. Nothing is known under add-remove for what depends on the number or the order of units.
     pub fn epsilon(&self, adjacency: Adjacency, delta: f64) -> Result<Answer> {
-        if self.by_slot && adjacency == Adjacency::AddRemove {
-            return Err(Error::unsupported(
-                "a sum of blocks under add-remove (one record more moves every block)",
-                "use zero-out or replace-one",
-            ));
+        if self.order_dependent && adjacency == Adjacency::AddRemove {
+            return Err(super::run::order_dependent());
         }
         crate::account::epsilon(&self.event, adjacency, delta)
     }

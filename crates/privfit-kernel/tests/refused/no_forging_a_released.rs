@@ -3,7 +3,7 @@ use privfit_kernel::account::Event;
 use privfit_kernel::privacy::{Numerics, Released};
 
 fn forge() -> Released<f64> {
-    Released { value: 1.0, event: Event::Compose(vec![]), executed: Event::Compose(vec![]), numerics: Numerics::Exact, by_slot: false }
+    Released { value: 1.0, event: Event::Compose(vec![]), executed: Event::Compose(vec![]), numerics: Numerics::Exact, order_dependent: false }
 }
 
 fn main() {}

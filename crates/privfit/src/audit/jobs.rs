@@ -169,7 +169,7 @@ impl Subject for JobSubject {
                 // A split takes the records, so they are built for each release.
                 let winner = tuned.select(self.dataset(rows, &entropy)?, &entropy, 1, &|| {})?.into_value();
                 let numbers = match winner {
-                    Some(winner) => [&[winner.candidate as f64, winner.score][..], &winner.value.1].concat(),
+                    Some(winner) => [&[winner.candidate as f64, winner.score][..], &winner.value].concat(),
                     None => vec![-1.0; 2 + tuned.weights()],
                 };
                 Ok(Release { numbers })

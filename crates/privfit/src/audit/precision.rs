@@ -149,9 +149,9 @@ pub fn objective(epsilon: f64, delta: f64, fits: u64, tick: &dyn Fn()) -> Result
         let data = subject.dataset(&rows)?;
         let (entropy, engine) = (Entropy::simulated(1), Threads::new(1));
         let nothing = Event::NotPrivate { why: "nothing is released".into() };
-        let message = Run::begin(&data, &engine, &entropy, &nothing)?.close(())?;
+        let message = Run::begin(&data, &engine, &entropy, &nothing)?.close(Vec::new())?;
         let run = Run::begin(&data, &engine, &entropy, &nothing)?;
-        let local = run.local(&message, |(), unit| {
+        let local = run.local(&message, |_, unit| {
             let mut x = vec![0.0; 3];
             unit.each(0, |j, v| x[j] = v);
             (x, unit.label(0))

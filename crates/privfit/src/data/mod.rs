@@ -18,7 +18,6 @@ mod npy_header;
 pub mod parquet;
 mod parquet_column;
 mod parquet_pages;
-mod quiet;
 #[cfg(test)]
 mod testing;
 mod thrift;

@@ -5,7 +5,6 @@
 
 use super::parquet_column::{Column, Form};
 use super::parquet_pages::{CheckedPages, check_sizes};
-use super::quiet::quietly;
 use super::thrift::{Shape, schema_shape};
 use super::{Cell, Each, Reader, Record};
 use crate::error::{Error, Result};
@@ -14,6 +13,7 @@ use parquet::column::reader::get_column_reader;
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, FileReader};
 use parquet::file::serialized_reader::SerializedFileReader;
+use privfit_kernel::privacy::quietly;
 use std::collections::HashSet;
 use std::fs::File;
 

@@ -3,6 +3,7 @@
 use super::Run;
 use crate::error::{Error, Result};
 use crate::privacy::data::{Dataset, DatasetBuilder, RowShape, Rows};
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 /// Columns above which rows that were sparse stay so.
@@ -47,8 +48,9 @@ impl<'d> Run<'d> {
             id: super::RUNS.fetch_add(1, Ordering::Relaxed),
             process: self.process,
             batches: 0,
-            used: Vec::new(),
-            by_slot: self.by_slot,
+            used: HashSet::new(),
+            adjacency: self.adjacency,
+            order_dependent: self.order_dependent,
             lent: false,
             audit: self.audit.take(),
         };
@@ -58,7 +60,7 @@ impl<'d> Run<'d> {
         let out = scope(&mut inner);
         // A scope may put another run in its place; the record of that one says nothing about these records.
         if inner.id == id {
-            self.by_slot |= inner.by_slot;
+            self.order_dependent |= inner.order_dependent;
             self.lent = inner.lent;
             self.record = inner.record;
             self.audit = inner.audit;

@@ -166,7 +166,7 @@ impl<'d> Run<'d> {
         let mut rng = self.entropy.rng(Stream::Noise)?;
         Sampler::new(Shape::Laplace, TEST_BITS).fill(&mut rng, &mut noise);
         self.record.admit(&self.planned, test.event(), 1)?;
-        self.by_slot |= values.origin.by_slot;
+        self.order_dependent |= values.origin.order_dependent;
         let (indices, distance) = largest(&values.values, count, values.grid.reach.zero_out, except);
         let level = i128::from(distance) * i128::from(test.step) + i128::from(noise[0]);
         let passed = level > i128::from(test.threshold);

@@ -51,16 +51,17 @@ impl<'d> Run<'d> {
             zero_out: apart,
             replace_one: apart,
         };
-        Ok(Sensitive { value: mean, run: self.id, part: None, claim: Some(claim), by_slot: false })
+        Ok(Sensitive { value: mean, run: self.id, part: None, claim: Some(claim), order_dependent: false })
     }
 
     /// Minimises a strongly convex sum plus `lasso` times the L1 norm, on everyone. One unit moves the minimiser by its gradient bound
     /// over the ridge, because the ridge makes the sum strongly convex whatever public convex terms are added to it.
     pub fn minimize_elastic(&mut self, on: &Batch<'d>, problem: Problem<'_>, lasso: f64) -> Result<Sensitive<Vec<f64>>> {
         self.same_process()?;
-        if on.run != self.id || on.chosen.is_some() {
+        if on.run != self.id || !on.chosen.is_all() {
             return Err(Error::Mismatch { what: "use everyone() of this run" });
         }
+        self.may_depend_on_order()?;
         if !(problem.ridge >= f64::MIN_POSITIVE && problem.ridge.is_finite() && lasso >= 0.0 && lasso.is_finite()) {
             return Err(Error::domain("ridge", problem.ridge, "give a positive ridge, and a lasso of at least 0"));
         }
@@ -86,7 +87,7 @@ impl<'d> Run<'d> {
             zero_out: moved + slack,
             replace_one: 2.0 * moved + slack,
         };
-        Ok(Sensitive { value, run: self.id, part: None, claim: Some(claim), by_slot: false })
+        Ok(Sensitive { value, run: self.id, part: None, claim: Some(claim), order_dependent: true })
     }
 
     /// A vector seen through public rows: one number for each row. Distances grow by at most the largest singular value of the rows,

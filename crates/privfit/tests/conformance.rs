@@ -295,14 +295,12 @@ fn combinations_plan_or_say_why() {
     assert!(prepare(&pure.job(300, 1.0), 300, false).err().unwrap().to_string().contains("--method output"));
 }
 
-/// Plans are functions of public facts, meet their target, and what is executed is what was planned. Two fits differ everywhere;
-/// one or two threads give the same bits.
+/// Plans are functions of public facts, meet their target, and what is executed is what was planned, under each adjacency. Two fits differ
+/// everywhere; one or two threads give the same bits: neither knows the adjacency, so that one of them will do.
 #[test]
 fn plans_hold_and_runs_follow_them() {
     for case in cases() {
-        let (prepared, again) = (case.prepare(300, 1.0).unwrap(), case.prepare(300, 1.0).unwrap());
-        assert_eq!(prepared.plan.event(), again.plan.event(), "{}", case.name());
-        assert_eq!(prepared.plan.describe(), again.plan.describe());
+        let prepared = case.prepare(300, 1.0).unwrap();
         let delta = if case.pure { 0.0 } else { 1e-6 };
         let spent = epsilon(prepared.plan.event(), case.adjacency, delta).unwrap().bound.upper;
         assert!(spent <= 1.0 + 1e-9 && spent > 0.9, "{}: {spent}", case.name());
@@ -310,12 +308,19 @@ fn plans_hold_and_runs_follow_them() {
         let lines = table(300, case.task);
         let system = Entropy::system().unwrap();
         let data = dataset(&schema, &lines, &system);
-        let (a, b) = (train(&prepared, &data, &system, 1), train(&prepared, &data, &system, 1));
+        let a = train(&prepared, &data, &system, 1);
+        assert!(!a.guarantee.simulated && a.guarantee.event == *prepared.plan.event());
+        if case.adjacency != Adjacency::ZeroOut {
+            continue;
+        }
+        let again = case.prepare(300, 1.0).unwrap();
+        assert_eq!(prepared.plan.event(), again.plan.event(), "{}", case.name());
+        assert_eq!(prepared.plan.describe(), again.plan.describe());
+        let b = train(&prepared, &data, &system, 1);
         // A choice of corners may come out alike where one stands out; everything else has noise on every weight.
         let few = case.method == "frank-wolfe" || SPARSE.contains(&case.method);
         let fresh = few || flat(&a).iter().zip(flat(&b)).all(|(a, b)| *a != b);
         assert!(fresh, "two fits share a weight: {}", case.name());
-        assert!(!a.guarantee.simulated && a.guarantee.event == *prepared.plan.event());
         let bits = |threads| {
             let seeded = Entropy::simulated(5);
             let artifact = train(&prepared, &data, &seeded, threads);

@@ -28,9 +28,9 @@ impl Tally {
     }
 }
 
-/// How many times something random is done: a few in every run of the tests, many when asked for.
-pub(crate) fn times(variable: &str, usual: usize) -> usize {
-    std::env::var(variable).ok().and_then(|v| v.parse().ok()).unwrap_or(usual)
+/// So many in every run of the tests, or as many as a sweep makes: PRIVFIT_SWEEP=1, for days rather than for landings.
+pub(crate) fn times(usual: usize, sweep: usize) -> usize {
+    if std::env::var_os("PRIVFIT_SWEEP").is_some() { sweep } else { usual }
 }
 
 /// Ends a fit at the k-th call for every k; `after` is whether the call is let through first.
@@ -160,10 +160,10 @@ fn opened_once_where_nobody_counts() {
 /// Many kills at random moments, half by the number of a call and half by the clock, on one ledger whose history grows.
 #[test]
 fn at_random() {
-    let kills = times("PRIVFIT_KILLS", 150);
+    let kills = times(100, 1000);
     let scene = Scene::new("random");
     let place = scene.ledger();
-    let mut random = Numbers(times("PRIVFIT_SEED", 1) as u64);
+    let mut random = Numbers(1);
     let mut tally = Tally::default();
     scene.make(&place, "1000");
     let empty = scene.copy();
@@ -215,7 +215,7 @@ fn by_clock(mut command: std::process::Command, wait: Duration) -> bool {
 /// One request, asked for again and again while it is ended at random: spent once at the most, and the same bytes whenever there are any.
 #[test]
 fn a_storm_of_retries() {
-    let rounds = times("PRIVFIT_RETRIES", 300);
+    let rounds = times(200, 2000);
     let scene = Scene::new("storm");
     let place = scene.ledger();
     let mut random = Numbers(2);

@@ -3,6 +3,7 @@
 
 use crate::checks::open;
 use crate::disk::Numbers;
+use crate::kills::times;
 use crate::scene::Scene;
 use crate::tracer::{Act, run};
 use privfit::account::{Adjacency, Event};
@@ -182,7 +183,7 @@ fn in_files(scene: &Scene, name: &str) -> impl Fn(usize) -> String {
 #[test]
 fn a_holder_that_is_stopped() {
     let scene = Scene::new("stopped");
-    let (busy, first, second) = last_one(&scene, &in_files(&scene, "ledger"), (1, Duration::from_millis(30)), false);
+    let (busy, first, second) = last_one(&scene, &in_files(&scene, "ledger"), (times(3, 1), Duration::from_millis(30)), false);
     println!("stopped at each call: {busy} busy, {first} came too late, {second} came first");
     assert!(busy > 0 && first > 0 && second > 0);
 }
@@ -190,7 +191,7 @@ fn a_holder_that_is_stopped() {
 #[test]
 fn a_holder_that_is_killed() {
     let scene = Scene::new("killed");
-    let (busy, first, second) = last_one(&scene, &in_files(&scene, "ledger"), (1, Duration::from_millis(30)), true);
+    let (busy, first, second) = last_one(&scene, &in_files(&scene, "ledger"), (times(3, 1), Duration::from_millis(30)), true);
     println!("ended at each call: {busy} busy, {first} came too late, {second} came first");
     assert!(busy > 0 && first > 0 && second > 0);
 }

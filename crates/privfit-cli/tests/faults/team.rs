@@ -12,8 +12,8 @@ use std::time::Duration;
 fn everything_again() {
     let scene = Scene::new("server");
     let server = Server::start(&scene.path("server"));
-    // Each request takes several round trips to the server, so that 64 processes ask less often unless told.
-    for (workers, requests) in [(2, 200), (8, 200), (64, times("PRIVFIT_REQUESTS", 20))] {
+    // Each request takes several round trips to the server, so that 64 processes ask less often.
+    for (workers, requests) in [(2, times(60, 200)), (8, times(60, 200)), (64, times(8, 200))] {
         let place = server.ledger(&format!("race-{workers}"));
         make(&place, "3.7");
         let begun = std::time::Instant::now();
@@ -22,7 +22,7 @@ fn everything_again() {
     }
     for (name, kill) in [("stopped", false), ("killed", true)] {
         let (busy, first, second) =
-            last_one(&scene, &|k| server.ledger(&format!("{name}-{k}")), (7, Duration::from_millis(250)), kill);
+            last_one(&scene, &|k| server.ledger(&format!("{name}-{k}")), (times(21, 1), Duration::from_millis(250)), kill);
         println!("{name} with a server: {busy} busy, {first} came too late, {second} came first");
         assert!(first > 0 && second > 0);
     }
@@ -32,7 +32,7 @@ fn everything_again() {
     scene.make(&place, "1000");
     let whole = run(&mut scene.fit(&place, "whole", "m.json"), |_| Act::Go);
     assert_eq!(whole.code, Some(0), "{}", whole.stderr);
-    for k in (0..whole.calls).step_by(5) {
+    for k in (0..whole.calls).step_by(times(15, 1)) {
         let _ = std::fs::remove_file(scene.path("m.json"));
         let name = format!("kill-{k}");
         run(&mut scene.fit(&place, &name, "m.json"), |stop| if stop.number == k { Act::Kill } else { Act::Go });

@@ -187,7 +187,7 @@ impl Words for Script<'_> {
     }
 }
 
-/// T-N3: 10^5 scripted strings whose first word, or first two, equal the threshold to the last bit, so that the doubles cannot
+/// T-N3: 10^4 scripted strings (10^5 in a sweep) whose first word, or first two, equal the threshold to the last bit, so that the doubles cannot
 /// decide. The oracle is another implementation of e^-z (dashu, 512 bits).
 #[test]
 fn ties_are_decided_exactly() {
@@ -197,7 +197,8 @@ fn ties_are_decided_exactly() {
     let mut rng = NoiseRng::from_key([5; 32]);
     let precision = 512;
     let (mut checked, mut accepted) = (0, 0);
-    while checked < 100_000 {
+    let wanted = if std::env::var_os("PRIVFIT_SWEEP").is_some() { 100_000 } else { 10_000 };
+    while checked < wanted {
         let shape = if checked % 2 == 0 { Shape::Gaussian } else { Shape::Laplace };
         let m = [3u32, 17, 40, 52][(rng.word() % 4) as usize];
         let sampler = Sampler::new(shape, m);
@@ -234,7 +235,7 @@ fn ties_are_decided_exactly() {
         checked += 1;
         accepted += usize::from(decided);
     }
-    assert!((20_000..80_000).contains(&accepted), "both outcomes were seen: {accepted}");
+    assert!((wanted / 5..wanted / 5 * 4).contains(&accepted), "both outcomes were seen: {accepted}");
 }
 
 #[test]

@@ -3,12 +3,7 @@
 mod account;
 mod audit;
 mod audit_report;
-mod bench;
-mod bench_fit;
-mod bench_ledger;
-mod bench_sparse;
 mod certificate;
-mod chart;
 mod compare;
 mod evaluate_private;
 mod explain;
@@ -30,7 +25,6 @@ mod schema_validate;
 mod spend;
 mod start;
 mod style;
-mod tables;
 mod tune;
 
 use clap::{Parser, Subcommand};
@@ -50,7 +44,6 @@ use std::process::ExitCode;
   privfit account --mechanism gaussian --noise-multiplier 1.1 --rate 0.01 --steps 1000 --delta 1e-5
   privfit account --request questions.json --format json
   privfit audit distribution --method noisy-gd
-  privfit bench noise
 
 Exit codes: 0 done, 1 refused, 2 misuse, 3 host failure (output, disk, memory), 4 damaged file."
 )]
@@ -92,15 +85,13 @@ enum Verb {
     Completions(manual::Completions),
     /// Manual pages
     Man(manual::Man),
-    /// Measure this machine: noise, accounting, gradients
-    Bench(bench::Bench),
 }
 
 impl Verb {
     /// Whether what is printed is a plain listing: not a verdict, not data, and nothing that is lost with it.
     fn is_listing(&self) -> bool {
         match self {
-            Verb::Methods(_) | Verb::Explain(_) | Verb::Completions(_) | Verb::Man(_) | Verb::Bench(_) => true,
+            Verb::Methods(_) | Verb::Explain(_) | Verb::Completions(_) | Verb::Man(_) => true,
             Verb::Fit(verb) => verb.talks(),
             Verb::Tune(verb) => verb.talks(),
             Verb::Certificate(verb) => verb.is_listing(),
@@ -179,7 +170,6 @@ fn main() -> ExitCode {
         Verb::Explain(verb) => verb.run(),
         Verb::Completions(verb) => verb.run(),
         Verb::Man(verb) => verb.run(),
-        Verb::Bench(verb) => verb.run(),
     })
     .unwrap_or(Err(Failure(privfit::Error::Host)));
     let code = match result {

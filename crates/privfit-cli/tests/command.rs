@@ -71,8 +71,6 @@ fn misuse_is_one_sentence_and_exit_code_2() {
         (vec!["account", "--query", "delta", "--noise-multiplier", "1", "--epsilon", "0"], "positive"),
         (vec!["account", "--request", "/no/such/file"], "cannot read"),
         (vec!["account", "--request", "."], "cannot read"),
-        (vec!["bench", "account", "--only", "x"], "mnist60ep"),
-        (vec!["bench", "sparse", "--features", "3"], "four times"),
     ] {
         let out = privfit(&arguments, b"");
         assert_eq!(out.status.code(), Some(2), "{arguments:?}");
@@ -106,41 +104,11 @@ fn hostile_requests_end_in_bounded_time_and_memory() {
 
 #[test]
 fn every_verb_has_help_with_an_example() {
-    for arguments in [
-        &["--help"][..],
-        &["account", "--help"],
-        &["bench", "--help"],
-        &["bench", "noise", "--help"],
-        &["bench", "account", "--help"],
-        &["bench", "gradient", "--help"],
-        &["bench", "sparse", "--help"],
-    ] {
+    for arguments in [&["--help"][..], &["account", "--help"]] {
         let help = text(&privfit(arguments, b"").stdout);
         assert!(help.contains("Example") && help.contains("privfit "), "{arguments:?}");
     }
     assert!(text(&privfit(&["--version"], b"").stdout).starts_with("privfit 0."));
-}
-
-#[test]
-fn benchmarks_print_json() {
-    let noise: serde_json::Value =
-        serde_json::from_slice(&privfit(&["bench", "noise", "--samples", "1000"], b"").stdout).unwrap();
-    assert!(
-        noise["discrete_gaussian_per_second"].as_f64() > Some(0.0) && noise["discrete_laplace_per_second"].as_f64() > Some(0.0)
-    );
-    let account: serde_json::Value =
-        serde_json::from_slice(&privfit(&["bench", "account", "--repeats", "1", "--only", "abadi"], b"").stdout).unwrap();
-    assert!(account["relative_gap"].as_f64() < Some(2e-3) && account["upper"].as_f64() > Some(0.9468));
-    let gradient: serde_json::Value = serde_json::from_slice(
-        &privfit(&["bench", "gradient", "--rows", "20000", "--features", "17", "--repeats", "1"], b"").stdout,
-    )
-    .unwrap();
-    assert_eq!(gradient["totals_identical_for_1_and_2_threads"], true);
-    assert!(gradient["largest_difference_to_double_in_noise_deviations"].as_f64() < Some(8.0), "{gradient}");
-    let small =
-        ["bench", "sparse", "--rows", "500", "--features", "1000", "--non-zeros", "10", "--steps", "30", "--compare", "3"];
-    let sparse: serde_json::Value = serde_json::from_slice(&privfit(&small, b"").stdout).unwrap();
-    assert!(sparse["ratio"].as_f64() > Some(0.0) && sparse["new_scores_scaled"] == true, "{sparse}");
 }
 
 /// A directory of its own for a test.
@@ -496,66 +464,6 @@ fn published_forms_are_for_comparison() {
         assert!(evaluate.status.success(), "{}", text(&evaluate.stderr));
         assert_eq!(text(&evaluate.stderr).contains("not private"), !private);
     }
-    std::fs::remove_dir_all(dir).unwrap();
-}
-
-/// The published tables on a generated set: finished cells are kept, and a second run only draws them again.
-#[test]
-fn tables_are_resumable() {
-    let dir = scratch("tables");
-    let out = dir.to_str().unwrap();
-    let all = ["bench", "tables", "convex", "--only", "Synthetic-L", "--quick", "--shared", "nowhere", "--out", out];
-    let first = privfit(&all, b"");
-    assert!(first.status.success(), "{}", text(&first.stderr));
-    let cells = std::fs::read_to_string(dir.join("accuracy.csv")).unwrap();
-    // Two losses: without privacy, then seven epsilons of ours and six published methods, and ours at the true epsilon of those.
-    let expected = 1 + 2 * (1 + 7 * 7 + 6);
-    assert!(cells.lines().count() <= expected && cells.lines().count() > expected - 4, "{}", cells.lines().count());
-    // A line cut off in the middle is computed again.
-    let cut = cells.len() - 40;
-    std::fs::write(dir.join("accuracy.csv"), &cells[..cut]).unwrap();
-    assert!(privfit(&all, b"").status.success());
-    assert_eq!(std::fs::read_to_string(dir.join("accuracy.csv")).unwrap().lines().count(), cells.lines().count());
-    let page = std::fs::read_to_string(dir.join("README.md")).unwrap();
-    assert!(page.contains("| Synthetic-L | logistic | P-SGD |") && page.contains("BANK"));
-    for plot in ["synthetic-l-logistic.png", "synthetic-l-huber-svm.svg"] {
-        assert!(std::fs::metadata(dir.join("plots").join(plot)).unwrap().len() > 1000);
-    }
-    let wrong = privfit(&["bench", "tables", "dense"], b"");
-    assert!(wrong.status.code() == Some(2) && text(&wrong.stderr).contains("give convex"));
-    let missing = privfit(&["bench", "tables", "convex", "--only", "ADULT", "--shared", "nowhere", "--out", out], b"");
-    assert!(missing.status.code() == Some(2) && text(&missing.stderr).contains("give --shared"));
-    std::fs::remove_dir_all(dir).unwrap();
-}
-
-/// The tables of sparse methods on small generated data, without any file.
-#[test]
-fn sparse_tables_are_resumable() {
-    let dir = scratch("sparse-tables");
-    let out = dir.to_str().unwrap();
-    let only = "chapter 3 linear n=800,table 3.2 s=2000";
-    let all = ["bench", "tables", "sparse", "--only", only, "--quick", "--shared", "nowhere", "--out", out];
-    let first = privfit(&all, b"");
-    assert!(first.status.success(), "{}", text(&first.stderr));
-    let cells = std::fs::read_to_string(dir.join("cells.csv")).unwrap();
-    // On both: the baseline, then two epsilons of three published methods, the one that is not private, and four of ours.
-    assert_eq!(cells.lines().count(), 1 + 2 * (1 + 2 * 8), "{cells}");
-    assert!(!cells.contains("refused"), "{cells}");
-    // A line cut off in the middle is computed again, with the same numbers; only times differ.
-    let numbers =
-        |cells: &str| -> Vec<String> { cells.lines().filter_map(|l| Some(l.rsplit_once(',')?.0.to_string())).collect() };
-    std::fs::write(dir.join("cells.csv"), &cells[..cells.len() - 40]).unwrap();
-    assert!(privfit(&all, b"").status.success());
-    assert_eq!(numbers(&std::fs::read_to_string(dir.join("cells.csv")).unwrap()), numbers(&cells));
-    let page = std::fs::read_to_string(dir.join("README.md")).unwrap();
-    assert!(
-        page.contains("| DPSL-KT printed (NOT private) |") && page.contains("E2006-TFIDF") && page.contains("3.731 (0.207) /")
-    );
-    for plot in ["chapter-3-linear-n-800-d-1000-small.png", "texts-for-table-3.2-s-2000-small.svg"] {
-        assert!(std::fs::metadata(dir.join("plots").join(plot)).unwrap().len() > 1000);
-    }
-    let missing = privfit(&["bench", "tables", "sparse", "--only", "PCMAC", "--shared", "nowhere", "--out", out], b"");
-    assert!(!missing.status.success());
     std::fs::remove_dir_all(dir).unwrap();
 }
 

@@ -1,5 +1,5 @@
 //! Nothing but noised numbers depends on a record: neighbours give the same messages, exit code and file shape, through the command
-//! itself. `PAIRS=10000 cargo test --release -p privfit-cli --test leak` runs as many pairs; the default is 200.
+//! itself. Every run makes 200 pairs, a sweep (PRIVFIT_SWEEP=1) ten times as many.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Damaged files for every reader: seeds from tests/corpus, mutated. A fixed number of cases by default; with the environment
-//! variable FUZZ_SECONDS, as many as fit in that time for each reader, from a start that changes with every run.
+//! Damaged files for every reader: seeds from tests/corpus, mutated. A fixed number of cases by default; in a sweep
+//! (PRIVFIT_SWEEP=1) as many as fit in ten minutes for each reader, from a start that changes with every run.
 //!
 //! A failed case is printed with its number and written to the directory for temporary files. Once it is fixed, move it to the
 //! corpus: every file there is also run as it is.

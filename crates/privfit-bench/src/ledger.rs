@@ -1,4 +1,4 @@
-//! `privfit bench ledger`: what a durable budget costs. Round trips on the disk that is named, with the file system's own
+//! `privfit-bench ledger`: what a durable budget costs. Round trips on the disk that is named, with the file system's own
 //! synchronisation beside them, and whole fits with and without a ledger in turns, so that one run gives the ratio.
 
 use crate::{Failure, print_line};
@@ -63,8 +63,11 @@ fn measure(job: &Path, here: &Path, repeats: usize) -> Result<Vec<String>, Failu
         1e3 * sync,
         trip / sync
     ));
-    let program = std::env::current_exe().map_err(|_| Failure::misuse("the program can't find itself: give its full path"))?;
-    let text = crate::fit::read_text(job, "job")?;
+    // Both programs are built into one directory.
+    let own = std::env::current_exe().map_err(|_| Failure::misuse("the program can't find itself: give its full path"))?;
+    let program = own.with_file_name("privfit");
+    let unread = |e: std::io::Error| Failure::misuse(format!("cannot read the job {}: {e}; check the path", job.display()));
+    let text = std::fs::read_to_string(job).map_err(unread)?;
     let table: toml::Table = toml::from_str(&text).map_err(|_| Failure::misuse("the job is not valid TOML: correct it"))?;
     let schema = table.get("schema").and_then(|v| v.as_str()).unwrap_or("schema.toml");
     let schema = job.parent().unwrap_or(Path::new("")).join(schema);

@@ -8,7 +8,7 @@ use crate::chart::{Chart, Series, write as write_chart};
 use crate::tables::Options;
 use crate::tables::record::{Record, Records};
 
-const COMMAND: &str = "privfit bench tables sparse --shared ../shared --out bench/sparse";
+const COMMAND: &str = "privfit-bench tables sparse --shared ../shared --out bench/sparse";
 
 const HOW: &str = "\
 How to read it. Replace-one and the delta of the publication, unless a table says otherwise. *Published* is the number of the \

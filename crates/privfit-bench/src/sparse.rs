@@ -1,7 +1,7 @@
-//! `privfit bench sparse`: Frank-Wolfe on generated sparse rows, with scores kept from step to step against scores summed anew and
+//! `privfit-bench sparse`: Frank-Wolfe on generated sparse rows, with scores kept from step to step against scores summed anew and
 //! a race of all corners, in one run; and how noisy thresholding grows with the number of features.
 
-use super::bench::processor_time;
+use super::measure::processor_time;
 use crate::{Failure, print_line};
 use privfit::account::{Adjacency, Event, Target, calibrate};
 use privfit::constraint::Constraint;
@@ -81,7 +81,7 @@ fn high_water() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
     let kilobytes = line.and_then(|l| l.split_whitespace().next()).and_then(|n| n.parse::<f64>().ok());
-    kilobytes.map_or_else(super::bench::peak_memory, |k| k / 1024.0)
+    kilobytes.map_or_else(super::measure::peak_memory, |k| k / 1024.0)
 }
 
 struct Task<'t> {

@@ -1,6 +1,6 @@
-//! `privfit bench fit`: fits of one data set at several epsilons, one JSON line each, for comparisons with other tools.
+//! `privfit-bench fit`: fits of one data set at several epsilons, one JSON line each, for comparisons with other tools.
 
-use super::bench::{peak_memory, processor_time};
+use super::measure::{peak_memory, processor_time};
 use crate::{Failure, print_line};
 use privfit::account::Adjacency;
 use privfit::constraint::Constraint;

@@ -8,7 +8,7 @@ use super::{printed, risk};
 use crate::Failure;
 use crate::chart::{Chart, Series, write as write_chart};
 
-const COMMAND: &str = "privfit bench tables convex --shared ../shared --out bench/convex";
+const COMMAND: &str = "privfit-bench tables convex --shared ../shared --out bench/convex";
 
 /// Writes everything, and returns a summary in a few lines.
 pub(super) fn write(options: &Options, cells: &Records, risks: &Records) -> Result<String, Failure> {

@@ -1,4 +1,4 @@
-//! `privfit bench tables sparse`: the figures and tables on sparse learning, the published methods rerun, and ours.
+//! `privfit-bench tables sparse`: the figures and tables on sparse learning, the published methods rerun, and ours.
 
 mod cases;
 mod cell;

@@ -1,4 +1,4 @@
-//! `privfit bench tables`: the published tables, the published methods rerun with what they truly guarantee, and ours. The convex
+//! `privfit-bench tables`: the published tables, the published methods rerun with what they truly guarantee, and ours. The convex
 //! ones are here, those of sparse methods in a directory of their own.
 
 mod accuracy;

@@ -1,0 +1,207 @@
+//! The `privfit-bench` command: numbers about this machine, as JSON, and the published tables. Times are processor times. It is a program of
+//! its own, so that the one that people install carries neither benchmarks nor plots.
+
+mod accounting;
+mod chart;
+mod fit;
+mod gradient;
+mod ledger;
+mod measure;
+mod noise;
+mod progress;
+mod sparse;
+mod tables;
+
+use clap::{Parser, Subcommand};
+use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
+
+/// Measure this machine: noise, accounting, gradients, sparse rows, fits; published tables
+#[derive(Parser)]
+#[command(
+    name = "privfit-bench",
+    version,
+    max_term_width = 110,
+    after_help = "Examples:
+  privfit-bench noise
+  privfit-bench account --repeats 10
+  privfit-bench gradient --rows 1000000 --features 100"
+)]
+struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Exact noise samples a second on one core, as drawn for a release
+    #[command(after_help = "Example:\n  privfit-bench noise --samples 10000000")]
+    Noise {
+        /// Samples to draw
+        #[arg(long, default_value_t = 20_000_000)]
+        samples: usize,
+    },
+    /// Certified epsilon of five well-known settings, with processor time and memory
+    #[command(after_help = "Example:\n  privfit-bench account --repeats 10 --only tinyq")]
+    Account {
+        /// Runs of each setting; the fastest counts
+        #[arg(long, default_value_t = 5)]
+        repeats: usize,
+        /// One setting: mnist60ep, abadi, tinyq, largebatch or gauss
+        #[arg(long)]
+        only: Option<String>,
+    },
+    /// Gradient sum of a logistic model: 16-bit rows against fused f64 and f32 loops
+    #[command(after_help = "Example:\n  privfit-bench gradient --rows 1000000 --features 100 --repeats 5")]
+    Gradient {
+        /// Rows
+        #[arg(long, default_value_t = 1_000_000)]
+        rows: usize,
+        /// Features of a row
+        #[arg(long, default_value_t = 100)]
+        features: usize,
+        /// Runs of each loop; the fastest counts
+        #[arg(long, default_value_t = 5)]
+        repeats: usize,
+    },
+    /// Frank-Wolfe on generated sparse rows: scores kept from step to step against scores summed anew, with peak memory
+    #[command(
+        after_help = "Example:\n  privfit-bench sparse --rows 20000 --features 1000000 --non-zeros 100 --steps 1000 --zipf"
+    )]
+    Sparse {
+        /// Rows
+        #[arg(long, default_value_t = 20_000)]
+        rows: usize,
+        /// Features
+        #[arg(long, default_value_t = 1_000_000)]
+        features: usize,
+        /// Non-zero cells of a row
+        #[arg(long, default_value_t = 100)]
+        non_zeros: usize,
+        /// Steps
+        #[arg(long, default_value_t = 1000)]
+        steps: u64,
+        /// Feature j in proportion to 1/j; all alike by default
+        #[arg(long)]
+        zipf: bool,
+        /// Epsilon that the noise is for, at delta 1/rows^2
+        #[arg(long, default_value_t = 1.0)]
+        epsilon: f64,
+        /// Steps of the slow way that are timed; the time of all steps is scaled from them
+        #[arg(long, default_value_t = 20)]
+        compare: u64,
+    },
+    /// Published tables: every published method with what it truly guarantees, next to ours; resumable
+    #[command(after_help = "Examples:\n  privfit-bench tables convex --shared ../shared --out bench/convex\n  \
+privfit-bench tables sparse --shared ../shared --out bench/sparse\n\n\
+Finished cells are kept in the output directory; a run that was stopped goes on where it was.")]
+    Tables {
+        /// Which tables: convex, sparse
+        which: String,
+        /// Directory with data and schemas
+        #[arg(long, default_value = "../shared")]
+        shared: std::path::PathBuf,
+        /// Where CSV files, tables and plots go; bench/convex or bench/sparse by default
+        #[arg(long)]
+        out: Option<std::path::PathBuf>,
+        /// Only data sets whose name contains one of these
+        #[arg(long, value_delimiter = ',')]
+        only: Vec<String>,
+        /// Two fits to a cell: to see that everything runs
+        #[arg(long)]
+        quick: bool,
+    },
+    /// Round trips of a ledger (reserve and commit) on this disk, and a fit with a ledger against one without, in turns
+    #[command(after_help = "Example:\n  privfit-bench ledger --job examples/adult/job.toml --directory .")]
+    Ledger {
+        /// Job that is fitted
+        #[arg(long)]
+        job: std::path::PathBuf,
+        /// Directory on the disk that is measured
+        #[arg(long, default_value = ".")]
+        directory: std::path::PathBuf,
+        /// Round trips, and a tenth of it of fits
+        #[arg(long, default_value_t = 200)]
+        repeats: usize,
+    },
+    /// Private logistic regression on a directory with Xtr.npy, ytr.npy, Xte.npy, yte.npy and meta.json; one JSON line for each fit
+    #[command(after_help = "Example:\n  privfit-bench fit --data DATA/syn50k --epsilon 0.1,1,8 --repeats 3 --threads 1")]
+    Fit {
+        /// Directory with the training part
+        #[arg(long)]
+        data: std::path::PathBuf,
+        /// Directory with the test part, if it is another one
+        #[arg(long)]
+        test: Option<std::path::PathBuf>,
+        /// Epsilons
+        #[arg(long, value_delimiter = ',', default_value = "0.1,0.5,1,2,4,8")]
+        epsilon: Vec<f64>,
+        /// Delta; 1/n^2 by default
+        #[arg(long)]
+        delta: Option<f64>,
+        /// Fits at each epsilon
+        #[arg(long, default_value_t = 1)]
+        repeats: usize,
+        /// Threads
+        #[arg(long, default_value_t = 1)]
+        threads: usize,
+    },
+}
+
+/// Why a benchmark failed.
+pub(crate) struct Failure(privfit::Error);
+
+impl Failure {
+    /// One sentence that ends with the fix.
+    pub(crate) fn misuse(text: impl Into<String>) -> Failure {
+        Failure(privfit::Error::misuse(text))
+    }
+}
+
+impl<E: Into<privfit::Error>> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        Failure(error.into())
+    }
+}
+
+/// Prints a line; a reader who has seen enough is no failure.
+pub(crate) fn print_line(line: &str) {
+    match writeln!(std::io::stdout().lock(), "{line}") {
+        Ok(()) => {}
+        Err(e) => std::process::exit(if e.kind() == ErrorKind::BrokenPipe { 0 } else { 3 }),
+    }
+}
+
+fn run(what: What) -> Result<(), Failure> {
+    match what {
+        What::Noise { samples } => noise::run(samples),
+        What::Account { repeats, only } => accounting::run(repeats.max(1), only.as_deref()),
+        What::Fit { data, test, epsilon, delta, repeats, threads } => {
+            fit::run(&fit::Options { data, test, epsilon, delta, repeats, threads })
+        }
+        What::Ledger { job, directory, repeats } => ledger::run(&job, &directory, repeats.max(10)),
+        What::Sparse { rows, features, non_zeros, steps, zipf, epsilon, compare } => {
+            sparse::run(&sparse::Options { rows, features, non_zeros, steps, zipf, epsilon, compare })
+        }
+        What::Tables { which, shared, out, only, quick } => {
+            let out = out.unwrap_or_else(|| std::path::Path::new("bench").join(&which));
+            let options = tables::Options { shared, out, only, quick };
+            match which.as_str() {
+                "convex" => tables::run(&options),
+                "sparse" => tables::sparse::run(&options),
+                _ => Err(Failure::misuse(format!("no tables {which:?}: give convex or sparse"))),
+            }
+        }
+        What::Gradient { rows, features, repeats } => gradient::run(rows, features, repeats.max(1)),
+    }
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().what) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure(error)) => {
+            eprintln!("error: {error}");
+            ExitCode::from(error.code())
+        }
+    }
+}

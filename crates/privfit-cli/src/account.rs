@@ -180,7 +180,7 @@ impl Account {
             classes: self.classes,
             epsilon: self.epsilon.ok_or_else(|| missing("epsilon"))?,
             delta: self.delta,
-            adjacency: self.adjacency.parse().map_err(|e: privfit::KernelError| Misuse(e.to_string()))?,
+            adjacency: self.adjacency.parse().map_err(|e: privfit::account::Error| Misuse(e.to_string()))?,
             settings: crate::fit::settings(&self.set).map_err(|f| Misuse(f.0.to_string()))?,
             constraint: (self.constraint.as_deref())
                 .map_or(Ok(Constraint::None), Constraint::parse)
@@ -191,7 +191,7 @@ impl Account {
     fn described(&self) -> Result<Request, Misuse> {
         let misuse = |p: privfit::request::Problem| Misuse(p.0);
         let query = Query::parse(&self.query).map_err(misuse)?;
-        let adjacency = self.adjacency.parse().map_err(|e: privfit::KernelError| Misuse(e.to_string()))?;
+        let adjacency = self.adjacency.parse().map_err(|e: privfit::account::Error| Misuse(e.to_string()))?;
         let open = query == Query::Noise;
         let need = |what: &str, value: Option<f64>| {
             let or = ", or compare methods by --rows, --features, --loss and --epsilon";

@@ -69,3 +69,12 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+impl From<crate::account::Error> for Error {
+    fn from(error: crate::account::Error) -> Error {
+        match error {
+            crate::account::Error::Domain { what, given, allowed } => Error::Domain { what, given, allowed },
+            crate::account::Error::Unsupported { what, fix } => Error::Unsupported { what, fix },
+        }
+    }
+}

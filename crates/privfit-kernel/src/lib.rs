@@ -1,9 +1,10 @@
-//! The privacy kernel of privfit: guarded sums, exact noise, privacy accounting.
+//! The privacy kernel of privfit: guarded sums and exact noise.
 //!
-//! [`account`] is pure arithmetic on public facts: events in, certified epsilon and delta out. [`privacy`] is the only code that
-//! reads rows. [`engine`] is the seam where sums are computed.
+//! [`privacy`] is the only code that reads rows. [`engine`] is the seam where sums are computed. [`account`], a crate of its own, is pure
+//! arithmetic on public facts: events in, certified epsilon and delta out.
 
-pub mod account;
+pub use privfit_account as account;
+
 pub mod engine;
 mod error;
 pub mod privacy;

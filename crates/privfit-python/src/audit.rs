@@ -33,7 +33,7 @@ pub(crate) struct Asked {
 /// Audits a method on generated records: what it claims, what was measured, and whether they contradict each other, as JSON.
 #[pyfunction]
 pub(crate) fn audit(py: Python<'_>, schema: Option<&Schema>, asked: Asked) -> PyResult<String> {
-    let adjacency = asked.adjacency.parse().map_err(|e: privfit::KernelError| raised(Error::from(e)))?;
+    let adjacency = asked.adjacency.parse().map_err(|e: privfit::account::Error| raised(Error::from(e)))?;
     let pure = method::find(&asked.method).is_some_and(|m| m.name == "objective-pure");
     let rows = match asked.kind.as_str() {
         "distribution" => asked.rows.unwrap_or(3),

@@ -39,7 +39,7 @@ pub(crate) fn buy_bounds(
     asked: Asked,
 ) -> PyResult<String> {
     let draft = Draft::parse(draft).map_err(raised)?;
-    let adjacency: Adjacency = asked.adjacency.parse().map_err(|e: privfit::KernelError| raised(Error::from(e)))?;
+    let adjacency: Adjacency = asked.adjacency.parse().map_err(|e: privfit::account::Error| raised(Error::from(e)))?;
     let schema = draft.schema().clone();
     let memory = data.memory(&schema, labels.as_ref().map(|l| l.get().column())).map_err(raised)?;
     without_lock(py, || {

@@ -41,7 +41,7 @@ pub(crate) struct Asked {
 
 impl Asked {
     pub(crate) fn job(&self, schema: &Schema) -> PyResult<Job> {
-        let adjacency: Adjacency = self.adjacency.parse().map_err(|e: privfit::KernelError| raised(Error::from(e)))?;
+        let adjacency: Adjacency = self.adjacency.parse().map_err(|e: privfit::account::Error| raised(Error::from(e)))?;
         let settings = self.settings.iter().map(|(k, v)| (k.replace('-', "_"), *v)).collect();
         Ok(Job {
             schema: schema.0.clone(),

@@ -61,7 +61,7 @@ pub(crate) fn ledger_create(
     delta: f64,
     adjacency: &str,
 ) -> PyResult<()> {
-    let adjacency: Adjacency = adjacency.parse().map_err(|e: privfit::KernelError| raised(Error::from(e)))?;
+    let adjacency: Adjacency = adjacency.parse().map_err(|e: privfit::account::Error| raised(Error::from(e)))?;
     let scope = match (schema, dataset) {
         (Some(schema), None) => Scope::of(&schema.0, adjacency).map_err(raised)?,
         (None, Some(dataset)) if !dataset.is_empty() => Scope { dataset, unit: "row".into(), adjacency },

@@ -72,6 +72,12 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+impl From<privfit_kernel::account::Error> for Error {
+    fn from(error: privfit_kernel::account::Error) -> Error {
+        Error::Misuse(error.to_string())
+    }
+}
+
 impl From<privfit_kernel::Error> for Error {
     fn from(error: privfit_kernel::Error) -> Error {
         match error {

@@ -43,8 +43,8 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-impl From<privfit_kernel::Error> for Problem {
-    fn from(error: privfit_kernel::Error) -> Self {
+impl From<privfit_kernel::account::Error> for Problem {
+    fn from(error: privfit_kernel::account::Error) -> Self {
         Problem(error.to_string())
     }
 }

@@ -156,7 +156,7 @@ impl<T> Released<T> {
         if self.order_dependent && adjacency == Adjacency::AddRemove {
             return Err(super::run::order_dependent());
         }
-        crate::account::epsilon(&self.event, adjacency, delta)
+        Ok(crate::account::epsilon(&self.event, adjacency, delta)?)
     }
 
     /// The value alone.

@@ -6,6 +6,7 @@
 //! follows by group privacy of two: 2 epsilon, (2 epsilon, (1 + e^epsilon) delta), 4 rho, 2 mu.
 
 use super::adjacency::Adjacency;
+use super::checked::probability_at_most;
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -428,7 +429,12 @@ impl Event {
                         "use zero-out or replace-one, or a Poisson sample",
                     ));
                 }
-                event.collect(a, Sampling::FixedSize { rate: (*batch as f64 / *rows as f64).next_up().min(1.0) }, count, out)
+                event.collect(
+                    a,
+                    Sampling::FixedSize { rate: probability_at_most((*batch as f64 / *rows as f64).next_up()) },
+                    count,
+                    out,
+                )
             }
             Event::Shuffled { epochs, event, .. } => {
                 alone()?;

@@ -6,7 +6,7 @@ mod big;
 mod contour;
 mod requests;
 
-use privfit_kernel::account::{Adjacency, Answer, Event, Target, calibrate_bounds, delta, epsilon};
+use privfit_account::{Adjacency, Answer, Event, Target, calibrate_bounds, delta, epsilon};
 use requests::{Case, Dice, Question, draw};
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ fn processor_seconds() -> f64 {
     time.tv_sec as f64 + 1e-9 * time.tv_nsec as f64
 }
 
-fn ask(case: &Case) -> privfit_kernel::Result<Answer> {
+fn ask(case: &Case) -> privfit_account::Result<Answer> {
     match case.question {
         Question::Epsilon(d) => epsilon(&case.event, case.adjacency, d),
         Question::Delta(e) => delta(&case.event, case.adjacency, e),

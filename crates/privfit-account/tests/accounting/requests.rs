@@ -2,7 +2,7 @@
 
 use crate::big::{Big, around, big, chi_hockey_stick, gaussian, responses, small};
 use crate::contour::{self, Mechanism};
-use privfit_kernel::account::{Adjacency, Event, Objective, Stopping, optimal_epsilon};
+use privfit_account::{Adjacency, Event, Objective, Stopping, optimal_epsilon};
 
 /// A small generator of its own: requests are the same on every machine.
 pub(crate) struct Dice(pub(crate) u64);

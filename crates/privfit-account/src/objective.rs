@@ -168,7 +168,7 @@ impl Accountant for ObjectiveAccountant {
 mod tests {
     use super::super::special::normal_upper;
     use super::*;
-    use crate::account::gdp::gaussian_delta;
+    use crate::gdp::gaussian_delta;
 
     fn event(mu: f64, log_determinant: f64, s: f64) -> Objective {
         Objective {
@@ -230,7 +230,7 @@ mod tests {
             assert!(ObjectiveAccountant.delta(&event, Adjacency::ZeroOut, 3.0).is_err());
             for epsilon in [0.5, 3.0] {
                 let exact = PerturbedObjective::new(&o, Adjacency::ZeroOut).joint(epsilon, 1.0 / s);
-                let ours = crate::account::delta(&event, Adjacency::ZeroOut, epsilon).unwrap().bound.upper;
+                let ours = crate::delta(&event, Adjacency::ZeroOut, epsilon).unwrap().bound.upper;
                 assert!(ours >= exact * (1.0 - 1e-9) && ours <= exact * 1.01, "{degrees} {mu} {s}: {ours} {exact}");
             }
         }

@@ -13,6 +13,7 @@ mod coordinates;
 mod curve;
 mod direction;
 mod discretise;
+mod error;
 mod event;
 mod gdp;
 mod lattice;
@@ -34,6 +35,7 @@ mod tests;
 pub use adjacency::Adjacency;
 pub use calibrate::{Target, calibrate, calibrate_bounds, calibrate_near};
 pub use curve::Curve;
+pub use error::{Error, Result};
 pub use event::{Event, Objective, Stopping};
 pub use gdp::GaussianAccountant;
 pub use objective::ObjectiveAccountant;
@@ -44,8 +46,6 @@ pub use selection::{SelectionAccountant, expected_runs};
 pub use sparse_vector::crossing_probability;
 pub use special::golden_minimum;
 pub use zcdp::{ConcentratedAccountant, optimal_epsilon, simple_epsilon};
-
-use crate::error::{Error, Result};
 
 /// A certified enclosure of the true value; `upper` is what we print.
 #[derive(Clone, Copy, Debug, PartialEq)]

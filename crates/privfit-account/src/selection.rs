@@ -167,7 +167,7 @@ mod tests {
     /// follows from the generating function. Rounding is post-processing, so that the Gaussian event covers it.
     #[test]
     fn no_law_undercuts_the_winner() {
-        let cell = |x: f64| crate::account::special::normal_upper(-x);
+        let cell = |x: f64| crate::special::normal_upper(-x);
         let bins = |mu: f64| -> Vec<f64> {
             let edges: Vec<f64> = (0..=120).map(|i| -6.0 + 0.1 * f64::from(i)).collect();
             let mut out = vec![cell(edges[0] - mu)];

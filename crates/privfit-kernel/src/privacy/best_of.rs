@@ -1,6 +1,7 @@
 //! The best of a random number of runs. Each run draws a candidate, trains it on one part of the records and scores it on the other; the
 //! winner leaves, and nothing else does. How many runs counted stays secret: as many are made whatever that number is.
 
+use super::quiet::quietly;
 use super::rng::{Entropy, NoiseRng, Rate, Stream};
 use super::run::Run;
 use super::split::{Split, below};
@@ -118,7 +119,37 @@ impl BestOf {
         })
     }
 
-    /// Runs, under the adjacency that is promised. `progress` is called after each of the runs that are always made.
+    /// Trains and scores one candidate.
+    fn attempt(
+        &self,
+        split: &Split,
+        engine: &dyn Engine,
+        entropy: &Entropy,
+        adjacency: Adjacency,
+        candidates: &dyn Candidates,
+        candidate: usize,
+    ) -> Result<Released<Winner>> {
+        let swapped = || Error::Mismatch { what: "a candidate put another run in the place of its own" };
+        let mut first = Run::begin(&split.train, engine, entropy, &self.candidates[candidate])?.under(adjacency);
+        let id = first.id();
+        let value = candidates.train(candidate, &mut first)?;
+        let trained = if first.id() == id { first.close(value)? } else { return Err(swapped()) };
+        let mut second = Run::begin(&split.trial, engine, entropy, &self.score)?.under(adjacency);
+        let id = second.id();
+        let number = candidates.score(candidate, &trained.value, &mut second)?;
+        let scored = if second.id() == id { second.close(number)? } else { return Err(swapped()) };
+        // A score that is no number loses.
+        let score = if scored.value.is_nan() { f64::NEG_INFINITY } else { scored.value };
+        Ok(Released {
+            value: Winner { candidate, value: trained.value, score },
+            numerics: trained.numerics.max(scored.numerics),
+            order_dependent: trained.order_dependent || scored.order_dependent,
+            event: scored.event,
+            executed: scored.executed,
+        })
+    }
+
+    /// Runs, under the adjacency that is promised. No winner if none of the runs that count succeeded. `progress` is called after each of the runs that are always made.
     pub fn run(
         &self,
         split: &Split,
@@ -137,19 +168,14 @@ impl BestOf {
         let (mut numerics, mut order_dependent) = (Numerics::Exact, split.by_count);
         for made in 0..self.runs().max(count) {
             let candidate = below(self.candidates.len() as u64, &mut draws) as usize;
-            let mut first = Run::begin(&split.train, engine, entropy, &self.candidates[candidate])?.under(adjacency);
-            let value = candidates.train(candidate, &mut first)?;
-            let trained = first.close(value)?;
-            let mut second = Run::begin(&split.trial, engine, entropy, &self.score)?.under(adjacency);
-            let number = candidates.score(candidate, &trained.value, &mut second)?;
-            let scored = second.close(number)?;
+            // A run that fails, panics or is not the one that was begun loses, and nobody hears of it: an error could quote what it released.
+            let attempt = quietly(|| self.attempt(split, engine, entropy, adjacency, candidates, candidate)).and_then(Result::ok);
             progress();
-            numerics = numerics.max(trained.numerics).max(scored.numerics);
-            order_dependent |= trained.order_dependent || scored.order_dependent;
-            // A score that is no number loses.
-            let number = if scored.value.is_nan() { f64::NEG_INFINITY } else { scored.value };
-            if made < count && winner.as_ref().is_none_or(|w| number > w.score) {
-                winner = Some(Winner { candidate, value: trained.value, score: number });
+            let Some(attempt) = attempt else { continue };
+            numerics = numerics.max(attempt.numerics);
+            order_dependent |= attempt.order_dependent;
+            if made < count && winner.as_ref().is_none_or(|w| attempt.value.score > w.score) {
+                winner = Some(attempt.value);
             }
         }
         let executed = self.event();
@@ -241,6 +267,8 @@ mod tests {
         sink.add(0, unit.label(0).into());
     }
 
+    const PANICS: usize = 99;
+
     /// Releases the sum of labels so many times, and remembers what a test may and a library must not.
     struct Seen {
         mechanism: Gaussian,
@@ -262,6 +290,9 @@ mod tests {
 
     impl Candidates for Seen {
         fn train(&self, candidate: usize, run: &mut Run<'_>) -> Result<Vec<f64>> {
+            if self.times == PANICS {
+                std::panic::panic_any(self.once(run)?);
+            }
             (0..self.times).try_for_each(|_| self.once(run).map(drop))?;
             Ok(vec![candidate as f64])
         }
@@ -313,8 +344,9 @@ mod tests {
             let seen = Seen { mechanism, times, scores: Mutex::default() };
             best.run(&data(1), &engine, &entropy, adjacency, &seen, &|| {})
         };
-        assert!(run(0, Adjacency::ZeroOut).is_err(), "planned but not executed");
-        assert!(run(2, Adjacency::ZeroOut).is_err(), "executed but not planned");
+        assert!(run(0, Adjacency::ZeroOut).unwrap().value().is_none(), "planned but not executed");
+        assert!(run(2, Adjacency::ZeroOut).unwrap().value().is_none(), "executed but not planned");
+        assert!(run(PANICS, Adjacency::ZeroOut).unwrap().value().is_none(), "what a panic carries goes nowhere");
         assert!(run(1, Adjacency::AddRemove).is_err(), "how many are left to train on is private");
         let released = run(1, Adjacency::ZeroOut).unwrap();
         assert_eq!(released.event(), &best.event());

@@ -16,7 +16,7 @@ thread_local! {
 
 static HOOK: Once = Once::new();
 
-/// The value of a call, or none if it panicked. Panics of other threads, and of this one later, are reported as ever. Whatever
+/// The value of a call, or none if it panicked. (A hook that somebody sets later, without calling the one before it, would print again.) Panics of other threads, and of this one later, are reported as ever. Whatever
 /// the call worked on should be dropped after a panic.
 pub fn quietly<T>(call: impl FnOnce() -> T) -> Option<T> {
     // The hook belongs to the process: ours goes in front of the one that is there and stays.
@@ -28,10 +28,26 @@ pub fn quietly<T>(call: impl FnOnce() -> T) -> Option<T> {
             }
         }));
     });
-    let outer = QUIET.replace(true);
-    let value = catch_unwind(AssertUnwindSafe(call)).ok();
-    QUIET.set(outer);
-    value
+    let _restored = Restored(QUIET.replace(true));
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(value) => Some(value),
+        Err(payload) => {
+            // What a panic carries may panic once more when it is dropped.
+            if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+                std::mem::forget(again);
+            }
+            None
+        }
+    }
+}
+
+/// Puts back what was, however a call ends.
+struct Restored(bool);
+
+impl Drop for Restored {
+    fn drop(&mut self) {
+        QUIET.set(self.0);
+    }
 }
 
 #[cfg(test)]

@@ -162,8 +162,15 @@ impl<'d> Run<'d> {
 
     /// The adjacency under which the plan is promised. Without it a run may use the number and the order of units, and
     /// `Released::epsilon` refuses add-remove if it did; under add-remove whatever would use them is refused before records are looked at.
+    /// Once add-remove, always add-remove.
     pub fn under(self, adjacency: Adjacency) -> Run<'d> {
+        let adjacency = if self.adjacency == Adjacency::AddRemove { self.adjacency } else { adjacency };
         Run { adjacency, ..self }
+    }
+
+    /// Number of this run.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
     }
 
     /// Refuses what depends on the number or the order of units where one unit more or less is what neighbours differ in.

@@ -162,6 +162,9 @@ impl<'d> Run<'d> {
         if values.run != self.id || values.mirrored || values.origin.rate.is_some() {
             return Err(Error::Mismatch { what: "a stability test needs coordinates of this run, of everyone" });
         }
+        if values.origin.order_dependent {
+            self.may_depend_on_order()?;
+        }
         let mut noise = [0i64];
         let mut rng = self.entropy.rng(Stream::Noise)?;
         Sampler::new(Shape::Laplace, TEST_BITS).fill(&mut rng, &mut noise);

@@ -22,39 +22,60 @@ impl Target {
         }
         Ok((delta_at_most(event, adjacency, self.epsilon)?.bound.upper.max(1e-300) / self.delta).ln())
     }
+
+    /// How far a parameter without an event is from it: as far as one that guarantees nothing.
+    fn farthest(&self) -> f64 {
+        if self.delta == 0.0 { f64::INFINITY } else { (1.0 / self.delta).ln() }
+    }
 }
 
 /// Smallest parameter whose event meets the target, by both readings of it; more of the parameter must mean more privacy (noise, not steps).
-pub fn calibrate(target: Target, event_of: impl Fn(f64) -> Event, adjacency: Adjacency) -> Result<f64> {
+/// A parameter for which there is no event does not meet it; if none does, the last such error is the answer.
+pub fn calibrate<E: From<Error>>(
+    target: Target,
+    event_of: impl Fn(f64) -> Result<Event, E>,
+    adjacency: Adjacency,
+) -> Result<f64, E> {
     Ok(search(target, &event_of, adjacency, (1.0, 2.0), 1e-5)?.0)
 }
 
 /// The same as `upper`, and a `lower` below which no parameter meets the target; several times as much work.
-pub fn calibrate_bounds(target: Target, event_of: impl Fn(f64) -> Event, adjacency: Adjacency) -> Result<Bound> {
+pub fn calibrate_bounds<E: From<Error>>(
+    target: Target,
+    event_of: impl Fn(f64) -> Result<Event, E>,
+    adjacency: Adjacency,
+) -> Result<Bound, E> {
     let (high, closed) = search(target, &event_of, adjacency, (1.0, 2.0), 1e-5)?;
     Ok(Bound { lower: not_below(target, &event_of, adjacency, high, closed)?, upper: high })
 }
 
 /// The same, to four digits, beginning near a guess: for events that take long to account for.
-pub fn calibrate_near(target: Target, event_of: impl Fn(f64) -> Event, adjacency: Adjacency, guess: f64) -> Result<f64> {
+pub fn calibrate_near<E: From<Error>>(
+    target: Target,
+    event_of: impl Fn(f64) -> Result<Event, E>,
+    adjacency: Adjacency,
+    guess: f64,
+) -> Result<f64, E> {
     if !(guess > 1e-9 && guess < 1e12) {
-        return Err(Error::domain("guess", guess, "give a number from 1e-9 to 1e12"));
+        return Err(Error::domain("guess", guess, "give a number from 1e-9 to 1e12").into());
     }
     Ok(search(target, &event_of, adjacency, (guess, 1.04), 1e-4)?.0)
 }
 
 /// A parameter that meets the target, and whether its event has a closed form. The first two ends are `start` and a power of `grow`
 /// times that; events without a closed form are met to so many digits.
-fn search(
+fn search<E: From<Error>>(
     target: Target,
-    event_of: &impl Fn(f64) -> Event,
+    event_of: &impl Fn(f64) -> Result<Event, E>,
     adjacency: Adjacency,
     (start, mut grow): (f64, f64),
     digits: f64,
-) -> Result<(f64, bool)> {
+) -> Result<(f64, bool), E> {
     check_epsilon(target.epsilon)?;
     check_delta(target.delta, true)?;
-    let excess = |x: f64| target.excess(&event_of(x), adjacency);
+    let excess = |x: f64| -> Result<f64> {
+        event_of(x).map_or(Ok(target.farthest()), |event| target.excess(&event, adjacency))
+    };
     let (mut low, mut high) = (start, start);
     let mut at_high = excess(high)?;
     let mut at_low = at_high;
@@ -70,16 +91,18 @@ fn search(
         at_high = excess(high)?;
         grow = (grow * grow).min(2.0);
         if high > 1e12 {
+            event_of(high)?;
             return Err(Error::domain(
                 "target",
                 format!("epsilon {} at delta {}", target.epsilon, target.delta),
                 "no noise meets it: give a larger epsilon or delta, or fewer steps",
-            ));
+            )
+            .into());
         }
     }
     // False position in the logarithm, an end that stays twice counting half. Bounds with a gap of their own need no more digits
     // than that.
-    let closed = target.delta == 0.0 || delta_at_most(&event_of(high), adjacency, target.epsilon)?.accountant == "gaussian";
+    let closed = target.delta == 0.0 || delta_at_most(&event_of(high)?, adjacency, target.epsilon)?.accountant == "gaussian";
     let tolerance = if closed { 1e-9 } else { digits };
     let mut side = 0;
     for _ in 0..100 {
@@ -105,18 +128,24 @@ fn search(
     }
     // A certificate states epsilon at delta, so that reading must hold as well.
     for i in 0..60 {
-        if epsilon_at_most(&event_of(high), adjacency, target.delta)?.bound.upper <= target.epsilon {
+        if epsilon_at_most(&event_of(high)?, adjacency, target.delta)?.bound.upper <= target.epsilon {
             return Ok((high, closed));
         }
         high *= 1.0 + 1e-5 * f64::from(1 << (i / 4).min(8));
     }
-    Err(Error::unsupported("this target", "give a slightly larger epsilon"))
+    Err(Error::unsupported("this target", "give a slightly larger epsilon").into())
 }
 
 /// The largest parameter found that certainly misses the target, by the lower bounds.
-fn not_below(target: Target, event_of: &impl Fn(f64) -> Event, adjacency: Adjacency, answer: f64, closed: bool) -> Result<f64> {
+fn not_below<E: From<Error>>(
+    target: Target,
+    event_of: &impl Fn(f64) -> Result<Event, E>,
+    adjacency: Adjacency,
+    answer: f64,
+    closed: bool,
+) -> Result<f64, E> {
     let misses = |x: f64| -> Result<bool> {
-        let event = event_of(x);
+        let Ok(event) = event_of(x) else { return Ok(true) };
         Ok(if target.delta == 0.0 {
             epsilon(&event, adjacency, 0.0)?.bound.lower > target.epsilon
         } else {

@@ -24,7 +24,7 @@ pub enum Error {
 }
 
 /// Result of an accountant.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     pub(crate) fn domain(what: &'static str, given: impl ToString, allowed: &'static str) -> Self {

@@ -239,7 +239,7 @@ mod tests {
         let left = |stopping: Stopping| {
             let event = |noise: f64| Event::Select { stopping, event: Box::new(Event::gaussian(noise)) };
             let target = super::super::Target { epsilon: 1.0, delta: 1e-9 };
-            1.0 / super::super::calibrate(target, event, Adjacency::ZeroOut).unwrap()
+            1.0 / super::super::calibrate::<crate::Error>(target, |x| Ok(event(x)), Adjacency::ZeroOut).unwrap()
         };
         let (harmonic, uniform) = (left(Stopping::Harmonic { most: 100 }), left(Stopping::Uniform { most: 38 }));
         let logarithmic = left(Stopping::NegativeBinomial { eta: 0.0, gamma: 1.0 / 86.0 });

@@ -160,7 +160,7 @@ fn inputs_outside_of_their_domain_are_errors() {
         assert!(epsilon(&Event::gaussian(bad), Adjacency::ZeroOut, 1e-5).is_err(), "{bad}");
         assert!(epsilon(&Event::pure(bad), Adjacency::ZeroOut, 1e-5).is_err());
         assert!(delta(&good, Adjacency::ZeroOut, bad).is_err());
-        assert!(calibrate(Target { epsilon: bad, delta: 1e-5 }, Event::gaussian, Adjacency::ZeroOut).is_err());
+        assert!(calibrate::<Error>(Target { epsilon: bad, delta: 1e-5 }, |x| Ok(Event::gaussian(x)), Adjacency::ZeroOut).is_err());
     }
     for bad in [-0.1, 0.0, 1.1, f64::NAN] {
         assert!(epsilon(&good.clone().sampled(bad), Adjacency::ZeroOut, 1e-5).is_err());
@@ -222,7 +222,7 @@ fn sampled_compositions_are_monotone() {
         assert!(renyi >= base.lower, "{renyi} {base:?}");
         let replaced = upper(&event(z, q, t), Adjacency::ReplaceOne, d);
         assert!(replaced > base.upper);
-        let back = calibrate_bounds(Target { epsilon: base.upper, delta: d }, |x| event(x, q, t), a).unwrap();
+        let back = calibrate_bounds::<Error>(Target { epsilon: base.upper, delta: d }, |x| Ok(event(x, q, t)), a).unwrap();
         assert!((back.upper / z - 1.0).abs() < 3e-3 && back.lower <= z * 1.001, "{back:?} {z}");
         assert!(upper(&event(back.upper, q, t), a, d) <= base.upper, "never overshoots");
     }

@@ -188,8 +188,7 @@ fn measure(options: &Options) -> Result<(), KernelError> {
     let loss = privfit::loss::logistic::logistic(1, 2, 1.0, [1.0, 1.0]);
     let target = Target { epsilon: options.epsilon, delta: 1.0 / (rows as f64 * rows as f64) };
     let choice = |noise: f64| Exponential::for_gradients(loss.lipschitz, 1.0, 1.0, noise);
-    let event =
-        |noise: f64| choice(noise).map_or(Event::NotPrivate { why: "no such plan".into() }, |m| m.event().repeated(steps));
+    let event = |noise: f64| choice(noise).map(|m| m.event().repeated(steps));
     let mechanism = choice(calibrate(target, event, Adjacency::ZeroOut)?)?;
     let planned = mechanism.event().repeated(steps);
     let task = Task { data: &data, loss, mechanism, planned, entropy, engine: Threads::new(1) };

@@ -55,8 +55,7 @@ fn noise(columns: usize, target: Target, adjacency: Adjacency, rows: u64) -> Res
     let dimension = columns * (edges().len() + 1);
     let clip = (columns as f64).sqrt() * (1.0 + 1e-9);
     let of = |nm: f64| Gaussian::new(clip, nm, rows);
-    let failed = Event::NotPrivate { why: "no such noise".into() };
-    let noise = of(calibrate(target, |nm| of(nm).map_or(failed.clone(), |g| g.event(dimension)), adjacency)?)?;
+    let noise = of(calibrate(target, |nm| of(nm).map(|g| g.event(dimension)), adjacency)?)?;
     let event = noise.event(dimension);
     Ok((noise, event))
 }

@@ -133,8 +133,7 @@ impl SumNoise {
                 true => SumNoise::Laplace(Laplace::new(kind.most() * (1.0 + 1e-9), nm, rows)?),
             })
         };
-        let failed = Event::NotPrivate { why: "no such noise".into() };
-        let event = |nm: f64| of(nm).map_or(failed.clone(), |n| n.event(kind));
+        let event = |nm: f64| of(nm).map(|n| n.event(kind));
         of(calibrate(target, event, adjacency)?)
     }
 

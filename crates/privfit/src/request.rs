@@ -465,12 +465,11 @@ impl Request {
                     return problem(format!("sensitivity is {}: give a positive finite number", self.sensitivity));
                 }
                 self.event(1.0)?.validate()?;
-                let event_of = |x: f64| self.event(x).unwrap_or(Event::NotPrivate { why: "no mechanism".into() });
-                let bound = calibrate_bounds(target, event_of, self.adjacency)?;
+                let bound = calibrate_bounds(target, |x| self.event(x), self.adjacency)?;
                 let name = if target.delta == 0.0 {
                     "pure"
                 } else {
-                    epsilon(&event_of(bound.upper), self.adjacency, target.delta)?.accountant
+                    epsilon(&self.event(bound.upper)?, self.adjacency, target.delta)?.accountant
                 };
                 reply(bound.upper * self.sensitivity, bound.lower * self.sensitivity, name)
             }

@@ -314,8 +314,8 @@ pub(crate) fn plan(job: &Job, tuning: &Tuning, methods: Option<&[String]>, rows:
 
 /// What one run could have if it were Gaussian.
 fn first_guess(stopping: Stopping, target: Target, adjacency: Adjacency) -> Result<f64> {
-    let selection = |noise: f64| Event::Select { stopping, event: Box::new(Event::gaussian(noise)) };
-    let noise = calibrate(target, selection, adjacency)?;
+    let selection = |noise: f64| Ok(Event::Select { stopping, event: Box::new(Event::gaussian(noise)) });
+    let noise = calibrate::<Error>(target, selection, adjacency)?;
     Ok(account::epsilon(&Event::gaussian(noise), adjacency, target.delta)?.bound.upper)
 }
 

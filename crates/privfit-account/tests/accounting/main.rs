@@ -139,7 +139,7 @@ fn noise_meets_its_target() {
     let mut dice = Dice(7);
     for _ in 0..60 {
         let target = Target { epsilon: dice.between(1e-2, 100.0), delta: dice.between(1e-40, 1e-2) };
-        let found = calibrate_bounds(target, Event::gaussian, Adjacency::ZeroOut).unwrap();
+        let found = calibrate_bounds::<privfit_account::Error>(target, |x| Ok(Event::gaussian(x)), Adjacency::ZeroOut).unwrap();
         let at = |noise: f64| big::around(&big::gaussian(&big::big(target.epsilon), &(big::big(1.0) / big::big(noise))));
         assert!(at(found.upper).0 <= target.delta, "{target:?} {found:?} {:?}", at(found.upper));
         assert!(at(found.lower).1 > target.delta && found.lower > 0.999 * found.upper, "{target:?} {found:?}");

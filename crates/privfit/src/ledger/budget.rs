@@ -222,7 +222,7 @@ mod tests {
 
     fn gaussian(epsilon: f64, delta: f64) -> Event {
         let event = |nm: f64| Event::Gaussian { noise_multiplier: nm, replace_factor: 2.0 };
-        event(calibrate(Target { epsilon, delta }, event, Adjacency::ZeroOut).unwrap())
+        event(calibrate::<crate::Error>(Target { epsilon, delta }, |x| Ok(event(x)), Adjacency::ZeroOut).unwrap())
     }
 
     #[test]

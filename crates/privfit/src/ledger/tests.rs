@@ -85,7 +85,7 @@ fn one_job_may_take_everything_as_the_only_one() {
     let delta = 1e-6;
     let event = |nm: f64| Event::gaussian(nm);
     let target = privfit_kernel::account::Target { epsilon: 1.0, delta };
-    let exact = event(privfit_kernel::account::calibrate(target, event, Adjacency::ZeroOut).unwrap());
+    let exact = event(privfit_kernel::account::calibrate::<crate::Error>(target, |x| Ok(event(x)), Adjacency::ZeroOut).unwrap());
     let (_, mut ledger) = make("whole", "1", delta);
     assert!(matches!(ledger.reserve(&request("all", exact.clone())), Ok(Reserved::Now(p)) if (0.999..=1.0).contains(&p.epsilon)));
     for (name, event) in [("more", exact.clone()), ("little", Event::gaussian(1e6)), ("pure", Event::pure(1e-9))] {

@@ -64,8 +64,7 @@ pub(super) fn calibrated(problem: &Problem, losses: Vec<Loss>, recipe: Recipe) -
     let heads = losses.len() as u64;
     let Stability { zero_out, replace_one, longest } = stability;
     let noise_of = |nm: f64| VectorNoise::new(pure, (zero_out, replace_one), longest, nm, dimension);
-    let failed = Event::NotPrivate { why: "no such plan".into() };
-    let event_of = |nm: f64| noise_of(nm).map_or(failed.clone(), |n| n.event(dimension).repeated(heads));
+    let event_of = |nm: f64| noise_of(nm).map(|n| n.event(dimension).repeated(heads));
     let multiplier = calibrate(problem.target, event_of, problem.adjacency)?;
     let root = if pure { (2.0 * dimension as f64).sqrt() } else { 1.0 };
     let deviation = multiplier * stability.zero_out * root;

@@ -107,8 +107,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         let mechanism = Exponential::for_gradients(losses[0].lipschitz, 1.0, cap, nm)?;
         Ok((mechanism, mechanism.event().repeated(steps * heads)))
     };
-    let failed = Event::NotPrivate { why: "no such plan".into() };
-    let multiplier = calibrate(problem.target, |nm| parts(nm).map_or(failed.clone(), |p| p.1), problem.adjacency)?;
+    let multiplier = calibrate(problem.target, |nm| parts(nm).map(|p| p.1), problem.adjacency)?;
     let (mechanism, event) = parts(multiplier)?;
     let part = |t: u64| 2.0 / (t as f64 + 2.0);
     let kept = if problem.settings.0.contains_key("sparsity") { sparsity(problem)? } else { usize::MAX };

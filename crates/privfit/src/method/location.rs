@@ -58,8 +58,7 @@ pub(super) fn plan(method: &Method, problem: &Problem) -> Result<Box<dyn Plan>> 
         let event = planned_step(&mechanism, problem.features, sampled);
         Ok((mechanism, if descent.is_none() { event } else { event.repeated(steps) }))
     };
-    let failed = Event::NotPrivate { why: "no such plan".into() };
-    let noise = calibrate(problem.target, |nm| make(nm).map_or(failed.clone(), |m| m.1), problem.adjacency)?;
+    let noise = calibrate(problem.target, |nm| make(nm).map(|m| m.1), problem.adjacency)?;
     let (mechanism, event) = make(noise)?;
     // The ball holds every row, and with them both kinds of point.
     let constraint = if problem.constraint == Constraint::None { Constraint::L2(1.0) } else { problem.constraint };

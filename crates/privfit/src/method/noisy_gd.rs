@@ -163,8 +163,7 @@ pub(super) fn calibrated_steps(
         let times = steps * losses.len() as u64;
         Ok((mechanism, if at_most { Event::AtMost { times, event: Box::new(step) } } else { step.repeated(times) }))
     };
-    let failed = Event::NotPrivate { why: "no such plan".into() };
-    let multiplier = calibrate(problem.target, |nm| event_of(nm).map_or(failed.clone(), |s| s.1), problem.adjacency)?;
+    let multiplier = calibrate(problem.target, |nm| event_of(nm).map(|s| s.1), problem.adjacency)?;
     event_of(multiplier)
 }
 
@@ -191,8 +190,7 @@ fn with_offset(
         events.push(planned_step(&mechanism, dimension, sampled).repeated(steps));
         Ok((mechanism, offset, Event::Compose(events)))
     };
-    let failed = Event::NotPrivate { why: "no such plan".into() };
-    let multiplier = calibrate(problem.target, |nm| make(nm).map_or(failed.clone(), |m| m.2), problem.adjacency)?;
+    let multiplier = calibrate(problem.target, |nm| make(nm).map(|m| m.2), problem.adjacency)?;
     make(multiplier)
 }
 

@@ -145,11 +145,10 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         let head = Event::Compose(rounds.iter().flat_map(one).collect());
         if heads == 1 { head } else { head.repeated(heads) }
     };
-    let failed = Event::NotPrivate { why: "no such plan".into() };
     // Multipliers are made for a sum that is one Gaussian with the whole budget, nearly.
     let guess = problem.single_noise()?;
     let multiplier =
-        calibrate_near(problem.target, |nm| rounds_of(nm).map_or(failed.clone(), |r| event_of(&r)), problem.adjacency, guess)?;
+        calibrate_near(problem.target, |nm| rounds_of(nm).map(|r| event_of(&r)), problem.adjacency, guess)?;
     let rounds = rounds_of(multiplier)?;
     let event = event_of(&rounds);
     Ok(Box::new(NoisyThresholding {

@@ -119,8 +119,7 @@ pub(super) fn calibrated(
         let (ridge, tolerance) = choose(problem, &losses, linear, ridge_of(nm));
         tilted(problem, &losses, linear, ridge, tolerance, |_| nm / OUTPUT_SHARE)?.beginning(problem, pure, nm)
     };
-    let failed = Event::NotPrivate { why: "no such plan".into() };
-    let noise = calibrate(problem.target, |nm| parts(nm).map_or(failed.clone(), |p| p.event), problem.adjacency)?;
+    let noise = calibrate(problem.target, |nm| parts(nm).map(|p| p.event), problem.adjacency)?;
     Ok(Box::new(parts(noise)?))
 }
 

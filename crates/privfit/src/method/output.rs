@@ -81,8 +81,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         let event = noise.event(dimension);
         Ok((ridge, tolerance, noise, if heads == 1 { event } else { event.repeated(heads) }))
     };
-    let failed = Event::NotPrivate { why: "no such plan".into() };
-    let multiplier = calibrate(problem.target, |nm| parts(nm).map_or(failed.clone(), |p| p.3), problem.adjacency)?;
+    let multiplier = calibrate(problem.target, |nm| parts(nm).map(|p| p.3), problem.adjacency)?;
     let (ridge, tolerance, noise, event) = parts(multiplier)?;
     Ok(Box::new(Output {
         losses,

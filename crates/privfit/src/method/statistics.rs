@@ -112,8 +112,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         }
         Ok((fixed, steps, Event::Compose(events)))
     };
-    let failed = Event::NotPrivate { why: "no such plan".into() };
-    let noise = calibrate(problem.target, |nm| make(nm).map_or(failed.clone(), |m| m.2), problem.adjacency)?;
+    let noise = calibrate(problem.target, |nm| make(nm).map(|m| m.2), problem.adjacency)?;
     let ([sums, spreads, moments, residual], steps, event) = make(noise)?;
     Ok(Box::new(Statistics {
         columns: problem.columns.clone(),

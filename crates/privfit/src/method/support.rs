@@ -74,11 +74,10 @@ pub(super) fn calibrated_with<M>(
     event: impl Fn(&M) -> Event,
     then: &Event,
 ) -> Result<(M, Event)> {
-    let failed = Event::NotPrivate { why: "no such plan".into() };
     let whole = |m: &M| Event::Compose(vec![event(m), then.clone()]);
     let guess = problem.single_noise()? * (releases / part).sqrt();
     let multiplier =
-        calibrate_near(problem.target, |nm| mechanism(nm).map_or(failed.clone(), |m| whole(&m)), problem.adjacency, guess)?;
+        calibrate_near(problem.target, |nm| mechanism(nm).map(|m| whole(&m)), problem.adjacency, guess)?;
     let mechanism = mechanism(multiplier)?;
     let event = whole(&mechanism);
     Ok((mechanism, event))

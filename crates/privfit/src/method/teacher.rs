@@ -52,8 +52,7 @@ impl Teacher {
             let noise = VectorNoise::new(false, (apart(longest), apart(2.0 * longest)), radius * THROUGH, nm, released)?;
             Ok((ridge, tolerance, radius, noise))
         };
-        let failed = Event::NotPrivate { why: "no such plan".into() };
-        let event = |nm: f64| parts(nm).map_or(failed.clone(), |p| p.3.event(released));
+        let event = |nm: f64| parts(nm).map(|p| p.3.event(released));
         let multiplier = calibrate(problem.target, event, problem.adjacency)?;
         let (ridge, tolerance, radius, noise) = parts(multiplier)?;
         Ok(Teacher { loss, ridge, tolerance, longest: radius, noise, released, deviation: multiplier * longest })

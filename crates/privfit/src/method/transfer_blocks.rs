@@ -73,8 +73,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let error = if answers.count().is_some() { products_error(problem.features, 1.0 + 1e-6, radius) } else { 0.0 };
     let apart = 2.0 * radius / f64::from(parts) * (1.0 + 1e-5) + error;
     let noise_of = |nm: f64| VectorNoise::new(false, (apart, apart), 2.0 * radius, nm, released);
-    let failed = Event::NotPrivate { why: "no such plan".into() };
-    let event_of = |nm: f64| noise_of(nm).map_or(failed.clone(), |n| n.event(released));
+    let event_of = |nm: f64| noise_of(nm).map(|n| n.event(released));
     let noise = noise_of(calibrate(problem.target, event_of, problem.adjacency)?)?;
     let columns: Vec<usize> = (0..problem.features).collect();
     Ok(Box::new(TransferBlocks {

@@ -10,7 +10,7 @@ use privfit::data::{Cell, Each, Reader, Record};
 use privfit::fit::{Job, prepare};
 use privfit::method::Settings;
 use privfit::model::Metrics;
-use privfit::privacy::Entropy;
+use privfit::kernel::Entropy;
 use privfit::{Artifact, Schema};
 use std::path::{Path, PathBuf};
 use std::time::Instant;

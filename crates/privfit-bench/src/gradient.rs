@@ -4,7 +4,7 @@ use crate::measure::timed;
 use crate::{Failure, print_line};
 use privfit::account::Event;
 use privfit::engine::Threads;
-use privfit::privacy::{DatasetBuilder, Entropy, Gaussian, Mechanism, RowShape, Run};
+use privfit::kernel::{DatasetBuilder, Entropy, Gaussian, Mechanism, RowShape, Run};
 use serde_json::json;
 
 /// The loops that people write today: one pass, fused, with per-row scores, slopes and sums in floating point.

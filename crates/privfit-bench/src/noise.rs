@@ -4,7 +4,7 @@ use crate::measure::timed;
 use crate::{Failure, print_line};
 use privfit::account::Event;
 use privfit::engine::Threads;
-use privfit::privacy::{DatasetBuilder, Entropy, Gaussian, Laplace, Mechanism, RowShape, Run};
+use privfit::kernel::{DatasetBuilder, Entropy, Gaussian, Laplace, Mechanism, RowShape, Run};
 use serde_json::json;
 
 pub(crate) fn run(samples: usize) -> Result<(), Failure> {

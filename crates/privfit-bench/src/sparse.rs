@@ -8,7 +8,7 @@ use privfit::constraint::Constraint;
 use privfit::engine::Threads;
 use privfit::fit::{Job, prepare};
 use privfit::method::Settings;
-use privfit::privacy::{Dataset, DatasetBuilder, Entropy, Exponential, Loss, RowShape, Run};
+use privfit::kernel::{Dataset, DatasetBuilder, Entropy, Exponential, Loss, RowShape, Run};
 use privfit::{KernelError, Schema};
 use serde_json::json;
 

@@ -11,7 +11,7 @@ use privfit::data::load::Source;
 use privfit::fit::{Job, public_rows};
 use privfit::measure::{self, Measured};
 use privfit::method::Settings;
-use privfit::privacy::Entropy;
+use privfit::kernel::Entropy;
 use privfit::{Error, spend};
 
 /// Flags of a private measurement.

@@ -13,7 +13,7 @@ use privfit::data::load::{Source, public_features};
 use privfit::fit::{Job, Prepared, prepare, public_rows};
 use privfit::loss::Task;
 use privfit::method::Settings;
-use privfit::privacy::Entropy;
+use privfit::kernel::Entropy;
 use privfit::schema::toml_problem;
 use privfit::spend::{self, Order, OutputTarget, Work};
 use privfit::{Artifact, Error, Schema, small_file};

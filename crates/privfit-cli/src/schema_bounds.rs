@@ -12,7 +12,7 @@ use privfit::constraint::Constraint;
 use privfit::data::load::Source;
 use privfit::fit::{Job, public_rows};
 use privfit::method::Settings;
-use privfit::privacy::Entropy;
+use privfit::kernel::Entropy;
 use privfit::spend::{OutputTarget, StoredRelease};
 use privfit::{Error, spend};
 use std::path::PathBuf;

@@ -13,7 +13,7 @@ use privfit::data::memory::Memory;
 use privfit::fit::{Job, prepare, public_rows};
 use privfit::ledger::record::Scope;
 use privfit::method::{self, Method, Settings};
-use privfit::privacy::Entropy;
+use privfit::kernel::Entropy;
 use privfit::spend::{self, Order, Payer, Work};
 use privfit::{Error, Result, loss};
 use pyo3::prelude::*;

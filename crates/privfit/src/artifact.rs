@@ -12,7 +12,7 @@ use crate::model::{Model, RowMap};
 use crate::plan_inputs::PlanInputs;
 use crate::schema::Schema;
 use privfit_kernel::account::{self, Adjacency, Event};
-use privfit_kernel::privacy::Numerics;
+use privfit_kernel::Numerics;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 

@@ -16,7 +16,7 @@ use crate::loss::mean::COUNTS;
 use crate::schema::{Schema, UnitOfPrivacy, quote};
 use privfit_kernel::account::{Adjacency, Event, Target, calibrate};
 use privfit_kernel::engine::Threads;
-use privfit_kernel::privacy::{
+use privfit_kernel::{
     Contribution, Dataset, DatasetBuilder, Draw, Entropy, Gaussian, Mechanism, RowShape, Run, Sink, Unit,
 };
 use serde::{Deserialize, Serialize};

@@ -15,7 +15,7 @@ use crate::plan_inputs::{PlanInputs, listed};
 use crate::schema::{Schema, TargetValues, UnitOfPrivacy};
 use privfit_kernel::account::{Adjacency, Event, Target};
 use privfit_kernel::engine::Threads;
-use privfit_kernel::privacy::{Dataset, Entropy, Numerics, PublicRows, Run};
+use privfit_kernel::{Dataset, Entropy, Numerics, PublicRows, Run};
 use std::sync::Arc;
 
 /// Everything that a training job says.

@@ -2,7 +2,7 @@
 //! trust us can read, recompute and test.
 //!
 //! Five ideas: a [`Schema`] holds the public facts, a [`fit::Job`] says what is wanted, a plan ([`method`]) is complete before data
-//! are opened, a run of the [`privacy`] kernel is the only way to the records, an [`Artifact`] is what comes out.
+//! are opened, a run of the [`kernel`] is the only way to the records, an [`Artifact`] is what comes out.
 //!
 //! ```
 //! use privfit::account::{Adjacency, Event, epsilon};
@@ -51,5 +51,5 @@ pub mod tune_public;
 pub use artifact::Artifact;
 pub use certificate::Certificate;
 pub use error::{Error, Result};
-pub use privfit_kernel::{Error as KernelError, account, engine, privacy};
+pub use privfit_kernel::{self as kernel, Error as KernelError, account, engine};
 pub use schema::Schema;

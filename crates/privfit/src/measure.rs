@@ -19,7 +19,7 @@ use crate::model::{Model, Prediction, read_scores};
 use crate::schema::Schema;
 use privfit_kernel::account::{Adjacency, Event, Target, calibrate};
 use privfit_kernel::engine::Threads;
-use privfit_kernel::privacy::{Additive, Batch, Contribution, Draw, Entropy, Gaussian, Laplace, Mechanism, Run, Sink, Unit};
+use privfit_kernel::{Additive, Batch, Contribution, Draw, Entropy, Gaussian, Laplace, Mechanism, Run, Sink, Unit};
 use serde::{Deserialize, Serialize};
 
 pub use crate::metric::Metric;
@@ -334,7 +334,7 @@ impl Measured {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use privfit_kernel::privacy::{Dataset, DatasetBuilder, RowShape};
+    use privfit_kernel::{Dataset, DatasetBuilder, RowShape};
     use std::sync::Arc;
 
     fn model(classes: usize, heads: usize, loss: &str) -> Model {

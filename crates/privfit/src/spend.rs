@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::fit::Prepared;
 use crate::ledger::{Ledger, Position, Request, Reserved, random_name};
 use crate::tune::Tuned;
-use privfit_kernel::privacy::{Dataset, Entropy};
+use privfit_kernel::{Dataset, Entropy};
 use std::path::Path;
 
 /// Who pays.

@@ -25,7 +25,7 @@ use crate::method::show;
 use crate::plan_inputs::{Selection, Tried};
 use privfit_kernel::account::{self, Adjacency, Event, Stopping, Target, calibrate, expected_runs};
 use privfit_kernel::engine::Threads;
-use privfit_kernel::privacy::{BestOf, Candidates, Dataset, Entropy, HeldOut, Numerics, Rate, Released, Run, Winner};
+use privfit_kernel::{BestOf, Candidates, Dataset, Entropy, HeldOut, Numerics, Rate, Released, Run, Winner};
 use std::collections::BTreeMap;
 
 /// One way to train.

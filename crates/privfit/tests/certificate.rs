@@ -8,7 +8,7 @@ use privfit::data::csv::Csv;
 use privfit::data::load::load_from;
 use privfit::fit::{Job, prepare};
 use privfit::method::{self, Settings};
-use privfit::privacy::{Entropy, Numerics};
+use privfit::kernel::{Entropy, Numerics};
 use privfit::report::{Form, ModelReport};
 use privfit::tune::Tuning;
 use privfit::{Artifact, Error, Schema};

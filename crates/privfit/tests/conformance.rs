@@ -9,7 +9,7 @@ use privfit::data::{Reader, Record};
 use privfit::fit::{Job, Prepared, prepare};
 use privfit::method::{self, Settings};
 use privfit::model::Prediction;
-use privfit::privacy::{Dataset, Entropy};
+use privfit::kernel::{Dataset, Entropy};
 use privfit::{Artifact, Schema, loss};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -543,7 +543,7 @@ fn rounds_are_uniform_and_look_at_no_record() {
         let mut counts = [0f64; 5];
         for _ in 0..5000 {
             let steps = std::cell::Cell::new(0);
-            let mut run = privfit::privacy::Run::begin(&data, &engine, &entropy, prepared.plan.event()).unwrap();
+            let mut run = privfit::kernel::Run::begin(&data, &engine, &entropy, prepared.plan.event()).unwrap();
             let weights = prepared.plan.run(&mut run, &|| steps.set(steps.get() + 1)).unwrap();
             run.close(weights).unwrap();
             counts[steps.get() - 1] += 1.0;

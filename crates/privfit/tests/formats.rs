@@ -5,7 +5,7 @@ use privfit::constraint::Constraint;
 use privfit::data::load::Source;
 use privfit::fit::{Job, prepare, public_rows};
 use privfit::method::Settings;
-use privfit::privacy::Entropy;
+use privfit::kernel::Entropy;
 use privfit::{Error, Schema};
 use std::path::{Path, PathBuf};
 

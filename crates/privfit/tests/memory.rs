@@ -11,7 +11,7 @@ use privfit::data::{Reader, Record};
 use privfit::fit::{Job, prepare, public_rows};
 use privfit::ledger::{Ledger, amount::Amount, chain::Seal, record::Scope};
 use privfit::method::Settings;
-use privfit::privacy::Entropy;
+use privfit::kernel::Entropy;
 use privfit::spend::{Order, Payer, Released, fit};
 use privfit::{Error, Schema};
 use std::path::PathBuf;

@@ -10,7 +10,7 @@ use privfit::fit::{Job, Prepared, prepare};
 use privfit::loss::{logistic::logistic, squared::squared};
 use privfit::method::Settings;
 use privfit::method::published::printed::*;
-use privfit::privacy::{Dataset, Entropy, PublicRows, Run, norm_bound};
+use privfit::kernel::{Dataset, Entropy, PublicRows, Run, norm_bound};
 use privfit::solve::ight::{Rows, Thresholding, ight};
 
 fn near(what: &str, value: f64, expected: f64, relative: f64) {

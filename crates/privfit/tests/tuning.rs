@@ -6,7 +6,7 @@ use privfit::constraint::Constraint;
 use privfit::data::load::Source;
 use privfit::fit::Job;
 use privfit::method::Settings;
-use privfit::privacy::Entropy;
+use privfit::kernel::Entropy;
 use privfit::tune::{Tuned, Tuning, prepare};
 use std::path::PathBuf;
 

@@ -11,7 +11,7 @@ use privfit::fit::{Job, prepare};
 use privfit::loss::Task;
 use privfit::method::{Plan, Settings};
 use privfit::model::{Model, RowMap};
-use privfit::privacy::{self, Entropy, Gaussian, Run};
+use privfit::kernel::{self, Entropy, Gaussian, Run};
 
 /// A point of a grid: settings, and the corners of the polytope for Frank-Wolfe.
 #[derive(Clone, Default)]
@@ -142,7 +142,7 @@ pub(super) fn without_privacy(
     let engine = Threads::new(1);
     let mut run = Run::begin(&set.train, &engine, &entropy, &plan).map_err(kernel)?;
     let mut weights = Vec::new();
-    let losses: Vec<privacy::Loss> = if problem.loss.many {
+    let losses: Vec<kernel::Loss> = if problem.loss.many {
         vec![problem.build_loss(1)?]
     } else {
         problem.heads().into_iter().map(|h| problem.build_loss(h)).collect::<privfit::Result<_>>()?
@@ -155,7 +155,7 @@ pub(super) fn without_privacy(
         let everyone = run.everyone().map_err(kernel)?;
         let part = run.at(&small, |run, scale| {
             let noise = run.draw(&scale, dimension)?;
-            let minimum = run.minimize(&everyone, privacy::Problem { loss, ridge, tolerance }, None)?;
+            let minimum = run.minimize(&everyone, kernel::Problem { loss, ridge, tolerance }, None)?;
             let bounded = run.bounded(&noise, minimum)?;
             run.release(noise, &bounded)
         });

@@ -10,7 +10,7 @@ use crate::progress::Bar;
 use privfit::data::encode::Row;
 use privfit::fit::prepare;
 use privfit::model::Model;
-use privfit::privacy::Loss;
+use privfit::kernel::Loss;
 
 /// Name in the paper, file, loss, strong convexities.
 pub(super) const SETS: [(&str, &str, &str, [f64; 2]); 4] = [

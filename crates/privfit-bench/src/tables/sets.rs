@@ -6,7 +6,7 @@ use privfit::Schema;
 use privfit::data::encode::{Encoder, Row, is_sparse};
 use privfit::data::load::{Source, open, read_labels};
 use privfit::data::{Cell, Record};
-use privfit::privacy::{Dataset, DatasetBuilder, Entropy, RowShape};
+use privfit::kernel::{Dataset, DatasetBuilder, Entropy, RowShape};
 use std::path::Path;
 
 /// A data set, split.

@@ -1,7 +1,7 @@
 //! The ordinary path compiles: what the other files do wrong is what stops them.
 use privfit_kernel::account::Event;
 use privfit_kernel::engine::Threads;
-use privfit_kernel::privacy::*;
+use privfit_kernel::*;
 
 fn main() -> privfit_kernel::Result<()> {
     let entropy = Entropy::system()?;

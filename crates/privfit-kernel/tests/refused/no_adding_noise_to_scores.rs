@@ -1,5 +1,5 @@
 //! Clocks of a selection are not additive noise.
-use privfit_kernel::privacy::{Bounded, LInf, Noise, Run};
+use privfit_kernel::{Bounded, LInf, Noise, Run};
 
 fn add<'id>(run: &mut Run<'_>, clocks: Noise<'id, LInf>, scores: &Bounded<'id, LInf>) {
     let _ = run.release(clocks, scores);

@@ -1,5 +1,5 @@
 //! A contribution cannot capture a place to put rows in.
-use privfit_kernel::privacy::Contribution;
+use privfit_kernel::Contribution;
 use std::sync::Mutex;
 
 fn main() {

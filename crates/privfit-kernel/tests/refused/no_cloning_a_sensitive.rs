@@ -1,5 +1,5 @@
 //! A value computed from rows cannot be copied.
-use privfit_kernel::privacy::Sensitive;
+use privfit_kernel::Sensitive;
 
 fn twice(value: &Sensitive<Vec<f64>>) -> Sensitive<Vec<f64>> {
     value.clone()

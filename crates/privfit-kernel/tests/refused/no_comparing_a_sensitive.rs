@@ -1,5 +1,5 @@
 //! A value computed from rows cannot be compared: one bit at a time is still everything.
-use privfit_kernel::privacy::Sensitive;
+use privfit_kernel::Sensitive;
 
 fn larger(a: &Sensitive<f64>, b: &Sensitive<f64>) -> bool {
     a > b

@@ -1,5 +1,5 @@
 //! Data cannot be opened before randomness is at hand.
-use privfit_kernel::privacy::{DatasetBuilder, RowShape};
+use privfit_kernel::{DatasetBuilder, RowShape};
 
 fn main() {
     let shape = RowShape { dimension: 1, row_norm: 1.0, sparse: false, rows_per_unit: None };

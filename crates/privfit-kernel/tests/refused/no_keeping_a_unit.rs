@@ -1,5 +1,5 @@
 //! A unit cannot be kept beyond the call that it was lent for.
-use privfit_kernel::privacy::{Draw, Sink, Unit};
+use privfit_kernel::{Draw, Sink, Unit};
 use std::sync::Mutex;
 
 static KEPT: Mutex<Vec<Unit<'static>>> = Mutex::new(Vec::new());

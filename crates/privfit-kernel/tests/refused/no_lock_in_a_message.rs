@@ -1,5 +1,5 @@
 //! A message to each unit is plain numbers: one with a lock in it would carry rows away.
-use privfit_kernel::privacy::{Released, Run};
+use privfit_kernel::{Released, Run};
 use std::sync::Mutex;
 
 fn steal(run: &Run<'_>, message: &Released<Mutex<Vec<f32>>>) {

@@ -1,6 +1,6 @@
 //! Nor may there be a cell in it.
 use privfit_kernel::Result;
-use privfit_kernel::privacy::{Candidates, Run};
+use privfit_kernel::{Candidates, Run};
 use std::cell::RefCell;
 
 struct Thief {

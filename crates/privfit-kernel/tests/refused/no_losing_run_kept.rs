@@ -1,6 +1,6 @@
 //! What losing runs of a selection release is not paid for: who trains and scores them has no place to put it.
 use privfit_kernel::Result;
-use privfit_kernel::privacy::{Candidates, Run};
+use privfit_kernel::{Candidates, Run};
 
 struct Thief {
     stolen: Vec<f64>,

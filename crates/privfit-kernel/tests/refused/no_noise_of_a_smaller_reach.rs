@@ -1,5 +1,5 @@
 //! Noise drawn for one mechanism cannot meet a value summed for another, with a larger reach.
-use privfit_kernel::privacy::{Contribution, Gaussian, Run};
+use privfit_kernel::{Contribution, Gaussian, Run};
 
 fn mix(run: &mut Run<'_>, small: &Gaussian, large: &Gaussian, contribution: &Contribution) -> privfit_kernel::Result<()> {
     run.at(small, |run, small_scale| {

@@ -1,5 +1,5 @@
 //! A data set shows no row.
-use privfit_kernel::privacy::Dataset;
+use privfit_kernel::Dataset;
 
 fn peek(data: &Dataset) {
     let _ = data.unit(0).label(0);

@@ -1,5 +1,5 @@
 //! A closed run releases nothing more.
-use privfit_kernel::privacy::Run;
+use privfit_kernel::Run;
 
 fn late(run: Run<'_>) {
     let _ = run.close(());

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::schema::Schema;
 use privfit_kernel::account::{self, Adjacency, Event};
 use privfit_kernel::engine::Threads;
-use privfit_kernel::privacy::{Entropy, Run};
+use privfit_kernel::{Entropy, Run};
 
 /// Methods whose steps release gradients.
 pub const METHODS: [&str; 4] = ["noisy-gd", "noisy-sgd", "noisy-projected-sgd", "random-round-sgd"];

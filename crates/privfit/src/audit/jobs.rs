@@ -17,7 +17,7 @@ use crate::schema::Schema;
 use crate::tune::{self, Tuned, Tuning};
 use privfit_kernel::account::{Adjacency, Event, Target};
 use privfit_kernel::engine::Threads;
-use privfit_kernel::privacy::{Dataset, Entropy, Run};
+use privfit_kernel::{Dataset, Entropy, Run};
 
 /// A job that is not a plain fit.
 pub struct JobSubject {

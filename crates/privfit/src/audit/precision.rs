@@ -11,7 +11,7 @@ use crate::method::Settings;
 use crate::schema::Schema;
 use privfit_kernel::account::Event;
 use privfit_kernel::engine::Threads;
-use privfit_kernel::privacy::{Entropy, LinearTerm, Loss, Run};
+use privfit_kernel::{Entropy, LinearTerm, Loss, Run};
 
 /// Residues of released numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

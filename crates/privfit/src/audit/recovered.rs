@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::method::Settings;
 use crate::schema::Schema;
 use privfit_kernel::account::{Adjacency, Event};
-use privfit_kernel::privacy::Loss;
+use privfit_kernel::Loss;
 
 /// Objective perturbation with one weight, whose releases are log-likelihood ratios of two worlds.
 pub struct Recovered {

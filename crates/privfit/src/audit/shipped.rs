@@ -13,7 +13,7 @@ use crate::model::RowMap;
 use crate::schema::Schema;
 use privfit_kernel::account::{Adjacency, Event};
 use privfit_kernel::engine::Threads;
-use privfit_kernel::privacy::{Dataset, Entropy, Run};
+use privfit_kernel::{Dataset, Entropy, Run};
 
 /// A shipped method with its plan.
 pub struct Shipped {

@@ -10,7 +10,7 @@ use crate::plan_inputs::{PlanInputs, Selection};
 use crate::schema::UnitOfPrivacy;
 use crate::tune::{self, Candidate, Tuning};
 use privfit_kernel::account::{Adjacency, Event};
-use privfit_kernel::privacy::{Numerics, PublicRows};
+use privfit_kernel::{Numerics, PublicRows};
 use serde_json::Value;
 use std::sync::Arc;
 

@@ -37,7 +37,7 @@ mod tests {
     use crate::schema::Schema;
     use crate::tune::Tuning;
     use privfit_kernel::account::{Adjacency, Event, Objective, Stopping};
-    use privfit_kernel::privacy::Numerics;
+    use privfit_kernel::Numerics;
     use serde_json::{Value, json};
     use std::collections::BTreeMap;
 

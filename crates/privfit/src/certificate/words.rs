@@ -2,7 +2,7 @@
 
 use super::{Enforced, Fact, Notion, Release, Risk};
 use privfit_kernel::account::{Adjacency, Event, Stopping};
-use privfit_kernel::privacy::Numerics;
+use privfit_kernel::Numerics;
 
 /// What a notion of neighbours means.
 pub(super) fn notion(adjacency: Adjacency) -> Notion {

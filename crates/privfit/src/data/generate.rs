@@ -4,7 +4,7 @@ use super::encode::{Encoder, Row};
 use super::{Cell, Record};
 use crate::error::Result;
 use crate::schema::{Schema, TargetValues};
-use privfit_kernel::privacy::{Dataset, DatasetBuilder, Entropy, PublicRows, RowShape};
+use privfit_kernel::{Dataset, DatasetBuilder, Entropy, PublicRows, RowShape};
 use std::ops::Range;
 
 /// Random numbers from a seed.

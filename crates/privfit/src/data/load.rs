@@ -13,7 +13,7 @@ use super::{
 use crate::error::{Error, Result};
 use crate::loss::Task;
 use crate::schema::{Features, Schema, UnitOfPrivacy};
-use privfit_kernel::privacy::{Dataset, DatasetBuilder, Entropy, PublicRows, RowShape, grow};
+use privfit_kernel::{Dataset, DatasetBuilder, Entropy, PublicRows, RowShape, grow};
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};

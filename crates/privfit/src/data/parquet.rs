@@ -13,7 +13,7 @@ use parquet::column::reader::get_column_reader;
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, FileReader};
 use parquet::file::serialized_reader::SerializedFileReader;
-use privfit_kernel::privacy::quietly;
+use privfit_kernel::quietly;
 use std::collections::HashSet;
 use std::fs::File;
 

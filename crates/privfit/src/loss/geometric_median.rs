@@ -9,7 +9,7 @@
 //! about one line or plane for each record, does not apply.
 
 use super::mean::each_row;
-use privfit_kernel::privacy::{Contribution, Draw, Sink, Unit};
+use privfit_kernel::{Contribution, Draw, Sink, Unit};
 
 /// Bound on the vector of a unit.
 pub const REACH: f64 = 1.0;

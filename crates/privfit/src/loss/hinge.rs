@@ -3,7 +3,7 @@
 //!
 //! Constants for rows of norm 1 and weight w: slope at most w, no bound on the second derivative.
 
-use privfit_kernel::privacy::Loss;
+use privfit_kernel::Loss;
 
 /// The loss; `positive` is the class that scores speak for.
 pub fn hinge(positive: usize, classes: usize, weights: [f64; 2]) -> Loss {

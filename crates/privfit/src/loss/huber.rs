@@ -4,7 +4,7 @@
 //! Constants for rows of norm 1: slope at most h, second derivative at most 1.
 
 use super::offset;
-use privfit_kernel::privacy::Loss;
+use privfit_kernel::Loss;
 
 /// The loss.
 pub fn huber(width: f64) -> Loss {

@@ -3,7 +3,7 @@
 //!
 //! Constants for rows of norm 1 and weight w: slope at most w, second derivative at most w / 2h.
 
-use privfit_kernel::privacy::{Loss, LossParameters};
+use privfit_kernel::{Loss, LossParameters};
 
 /// The loss; `positive` is the class that scores speak for.
 pub fn huber_svm(positive: usize, classes: usize, width: f64, weights: [f64; 2]) -> Loss {

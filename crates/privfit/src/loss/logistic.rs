@@ -7,7 +7,7 @@
 //! Constants for rows of norm 1 and weight w: slope at most w clip, second derivative at most w/4 (w c (1-c) where c < 1/2).
 
 use super::{exact_exp, fast_exp};
-use privfit_kernel::privacy::{Loss, LossParameters};
+use privfit_kernel::{Loss, LossParameters};
 
 /// The loss; `positive` is the class that scores speak for.
 pub fn logistic(positive: usize, classes: usize, clip: f64, weights: [f64; 2]) -> Loss {

@@ -4,7 +4,7 @@
 //! ball, so averages do, and the unit reaches 1 under zero-out and add-remove, 2 under replace-one, whatever its number of rows.
 //! Every unit counts once.
 
-use privfit_kernel::privacy::{Contribution, Draw, Sink, Unit};
+use privfit_kernel::{Contribution, Draw, Sink, Unit};
 
 /// Bound on the vector of a unit.
 pub const REACH: f64 = 1.0;

@@ -14,7 +14,7 @@ pub mod quantile;
 pub mod softmax;
 pub mod squared;
 
-use privfit_kernel::privacy::{Loss, LossParameters};
+use privfit_kernel::{Loss, LossParameters};
 
 /// What is predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

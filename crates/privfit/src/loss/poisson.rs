@@ -8,7 +8,7 @@
 //! value is 1 - y + y ln y, which falls in y, so at most 1.
 
 use super::{exact_exp, fast_exp, offset};
-use privfit_kernel::privacy::{Loss, LossParameters};
+use privfit_kernel::{Loss, LossParameters};
 
 /// The loss.
 pub fn poisson() -> Loss {

@@ -7,7 +7,7 @@
 //! negative. At s = 0 it is convex in y, so largest at y = 1 or -1: max(q, 1 - q), or |q - 1/2| + (h + 1/h) / 4 for h above 1.
 
 use super::offset;
-use privfit_kernel::privacy::Loss;
+use privfit_kernel::Loss;
 
 /// The loss.
 pub fn quantile(level: f64, width: f64) -> Loss {

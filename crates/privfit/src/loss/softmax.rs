@@ -4,7 +4,7 @@
 //! diag(p) - p p' has eigenvalues at most w/2, rank K-1 and a trace of at most w (1 - 1/K).
 
 use super::fast_exp;
-use privfit_kernel::privacy::{Loss, LossParameters};
+use privfit_kernel::{Loss, LossParameters};
 
 /// The loss for as many classes as there are weights.
 pub fn softmax(weights: &[f64]) -> Loss {

@@ -4,7 +4,7 @@
 //! Constants for rows of norm 1: slope at most clip, second derivative at most 1. With the default clip of 2 no residual of a
 //! prediction inside of the bounds is ever cut.
 
-use privfit_kernel::privacy::Loss;
+use privfit_kernel::Loss;
 
 /// The loss.
 pub fn squared(clip: f64) -> Loss {

@@ -4,7 +4,7 @@ use super::Problem;
 use crate::error::Result;
 use crate::loss::{self, Task};
 use crate::solve::ight::{Rows, Thresholding, ight};
-use privfit_kernel::privacy::{Learner, SparseModel, Unit};
+use privfit_kernel::{Learner, SparseModel, Unit};
 
 /// Steps at the most on one part.
 const STEPS: usize = 60;

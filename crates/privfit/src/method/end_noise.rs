@@ -6,7 +6,7 @@ use super::{Noise, Plan, Problem, head_losses, needs_smooth, show};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use privfit_kernel::account::{Event, calibrate};
-use privfit_kernel::privacy::{Descent, Gaussian, Loss, Pace, Run, Stability};
+use privfit_kernel::{Descent, Gaussian, Loss, Pace, Run, Stability};
 
 /// The steps.
 #[derive(Clone, Copy)]

@@ -27,7 +27,7 @@ use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use crate::solve::ight::keep_largest;
 use privfit_kernel::account::{Event, calibrate};
-use privfit_kernel::privacy::{Exponential, Loss, Run};
+use privfit_kernel::{Exponential, Loss, Run};
 
 /// Row of the list.
 pub const METHOD: Method = Method {

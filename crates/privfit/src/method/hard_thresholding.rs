@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::loss::Task;
 use crate::solve::ight::keep_largest;
 use privfit_kernel::account::Event;
-use privfit_kernel::privacy::{Gaussian, Loss, Run};
+use privfit_kernel::{Gaussian, Loss, Run};
 
 /// Row of the list.
 pub const METHOD: Method = Method {

@@ -22,7 +22,7 @@ use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use crate::loss::{geometric_median, mean};
 use privfit_kernel::account::{Event, calibrate};
-use privfit_kernel::privacy::{Gaussian, Rate, Run, planned_step};
+use privfit_kernel::{Gaussian, Rate, Run, planned_step};
 
 /// Why it holds, for certificates.
 pub(super) const THEOREM: &str = "A unit adds a vector of length at most 1, cut on the integers, to a sum with Gaussian noise sigma: one unit moves it by at most 1 \
@@ -188,7 +188,7 @@ mod tests {
     use crate::data::load::load_from;
     use crate::data::{Cell, Record};
     use privfit_kernel::engine::Threads;
-    use privfit_kernel::privacy::{Contribution, Entropy, Mechanism};
+    use privfit_kernel::{Contribution, Entropy, Mechanism};
 
     const UNIT: &str = "unit = { column = \"u\", max_rows = 3 }\nunits = 3";
 

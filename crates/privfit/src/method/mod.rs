@@ -37,7 +37,7 @@ use crate::error::{Error, Result};
 use crate::loss::{self, LossEntry, Task};
 use crate::model::RowMap;
 use privfit_kernel::account::{Adjacency, Event, Target};
-use privfit_kernel::privacy::{Loss, ProblemSize, PublicRows, Run};
+use privfit_kernel::{Loss, ProblemSize, PublicRows, Run};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

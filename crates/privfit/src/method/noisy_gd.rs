@@ -23,7 +23,7 @@ use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use crate::loss::Task;
 use privfit_kernel::account::{Event, calibrate};
-use privfit_kernel::privacy::{Gaussian, Loss, Rate, Run, planned_step};
+use privfit_kernel::{Gaussian, Loss, Rate, Run, planned_step};
 
 /// Row of the list.
 pub const METHOD: Method = Method {

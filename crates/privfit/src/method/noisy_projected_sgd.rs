@@ -19,7 +19,7 @@ use super::noisy_gd::{Answer, Steps, calibrated_steps};
 use super::{Method, Plan, Problem};
 use crate::constraint::Constraint;
 use crate::error::Result;
-use privfit_kernel::privacy::Rate;
+use privfit_kernel::Rate;
 
 /// Row of the list.
 pub const METHOD: Method = Method {

@@ -27,7 +27,7 @@ use super::{Method, Noise, Plan, Problem, head_losses, show};
 use crate::error::{Error, Result};
 use crate::loss::Task;
 use privfit_kernel::account::{Event, calibrate_near};
-use privfit_kernel::privacy::{Exponential, Fit, Gaussian, Loss, Mechanism, Run};
+use privfit_kernel::{Exponential, Fit, Gaussian, Loss, Mechanism, Run};
 
 /// Row of the list.
 pub const METHOD: Method = Method {

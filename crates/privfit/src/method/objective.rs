@@ -27,7 +27,7 @@ use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use crate::loss::Task;
 use privfit_kernel::account::{Event, calibrate};
-use privfit_kernel::privacy::{self, LinearTerm, Loss, Run};
+use privfit_kernel::{self as kernel, LinearTerm, Loss, Run};
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -276,7 +276,7 @@ impl Plan for Objective {
             let everyone = run.everyone()?;
             let moved = start.as_ref().map(|s| s.loss(loss));
             let loss = moved.as_ref().unwrap_or(loss);
-            let problem = privacy::Problem { loss, ridge: self.ridge, tolerance: self.tolerance };
+            let problem = kernel::Problem { loss, ridge: self.ridge, tolerance: self.tolerance };
             let dimension = self.features * loss.outputs;
             weights.extend(self.output.release(run, dimension, |run| run.minimize(&everyone, problem, Some(self.linear)))?);
             tick();
@@ -290,7 +290,7 @@ impl Plan for Objective {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{Random, coefficients, dataset, plan, schema};
-    use privfit_kernel::privacy::Entropy;
+    use privfit_kernel::Entropy;
 
     /// The stated bound on the cost of output noise is small for every loss of a number, whatever the width: log-likelihoods set the
     /// scale of this noise once, and a Huber loss drowned in it.

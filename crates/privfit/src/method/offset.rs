@@ -28,7 +28,7 @@ use crate::constraint::Constraint;
 use crate::error::Result;
 use crate::loss::{self, Task};
 use privfit_kernel::account::Event;
-use privfit_kernel::privacy::{Contribution, Draw, Gaussian, Laplace, Loss, Mechanism, Run, Sink, Unit};
+use privfit_kernel::{Contribution, Draw, Gaussian, Laplace, Loss, Mechanism, Run, Sink, Unit};
 
 /// The setting that turns it off, with its meaning.
 pub(super) const SETTING: (&str, &str) =
@@ -243,7 +243,7 @@ mod tests {
     use super::super::testing::{Random, coefficients, dataset, plan, schema};
     use super::*;
     use privfit_kernel::engine::Threads;
-    use privfit_kernel::privacy::Entropy;
+    use privfit_kernel::Entropy;
 
     /// By hand: buckets of powers of two, and the clamp that leaves least error.
     #[test]

@@ -20,7 +20,7 @@ use super::vector_noise::VectorNoise;
 use super::{Method, Noise, Plan, Problem, head_losses, needs_smooth, show};
 use crate::error::{Error, Result};
 use privfit_kernel::account::{Event, calibrate};
-use privfit_kernel::privacy::{self, Loss, Run};
+use privfit_kernel::{self as kernel, Loss, Run};
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -129,7 +129,7 @@ impl Plan for Output {
         for loss in &self.losses {
             let everyone = run.everyone()?;
             let dimension = self.features * loss.outputs;
-            let problem = privacy::Problem { loss, ridge: self.ridge, tolerance: self.tolerance };
+            let problem = kernel::Problem { loss, ridge: self.ridge, tolerance: self.tolerance };
             let part = self.noise.release(run, dimension, |run| run.minimize(&everyone, problem, None))?;
             weights.extend(part);
             tick();

@@ -20,7 +20,7 @@
 use super::end_noise::{Recipe, calibrated, check};
 use super::{Method, Plan, Problem};
 use crate::error::{Error, Result};
-use privfit_kernel::privacy::{Loss, Pace};
+use privfit_kernel::{Loss, Pace};
 
 /// Row of the list.
 pub const METHOD: Method = Method {

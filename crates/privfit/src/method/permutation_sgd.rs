@@ -20,7 +20,7 @@ use super::end_noise::{Recipe, calibrated, check};
 use super::output_gd::balanced_time;
 use super::{Method, Plan, Problem};
 use crate::error::{Error, Result};
-use privfit_kernel::privacy::Pace;
+use privfit_kernel::Pace;
 
 /// Row of the list.
 pub const METHOD: Method = Method {

@@ -18,7 +18,7 @@
 use super::noisy_gd::{Answer, Steps, calibrated_steps};
 use super::{Method, Plan, Problem, needs_smooth};
 use crate::error::{Error, Result};
-use privfit_kernel::privacy::Rate;
+use privfit_kernel::Rate;
 
 /// Row of the list.
 pub const METHOD: Method = Method {

@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::loss::Task;
 use crate::solve::eigen;
 use privfit_kernel::account::{Event, calibrate};
-use privfit_kernel::privacy::{Contribution, Draw, Gaussian, Mechanism, Run, Sink, Unit};
+use privfit_kernel::{Contribution, Draw, Gaussian, Mechanism, Run, Sink, Unit};
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -437,7 +437,7 @@ mod tests {
     use crate::data::encode::columns;
     use crate::data::load::load_from;
     use privfit_kernel::engine::Threads;
-    use privfit_kernel::privacy::Entropy;
+    use privfit_kernel::Entropy;
 
     /// Units of several rows add averages: a unit of any rows moves each release by the norm of one row at most. Sums of rows were clipped
     /// to that, and then taken for sums of as many single rows as there are units.

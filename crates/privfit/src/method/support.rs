@@ -4,7 +4,7 @@ use super::{Column, Plan, Problem};
 use crate::error::{Error, Result};
 use crate::loss::Task;
 use privfit_kernel::account::{Event, calibrate_near, epsilon};
-use privfit_kernel::privacy::{Exponential, Fit, Loss, Run, StabilityTest};
+use privfit_kernel::{Exponential, Fit, Loss, Run, StabilityTest};
 
 /// Weights that are wanted, the constant not counted: declared, or a few.
 pub(super) fn sparsity(problem: &Problem) -> Result<usize> {

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::loss::Task;
 use crate::solve::ight::{Rows, Thresholding, ight};
 use privfit_kernel::account::{Event, calibrate};
-use privfit_kernel::privacy::{self, Loss, PublicRows, Run, norm_bound, products_error};
+use privfit_kernel::{self as kernel, Loss, PublicRows, Run, norm_bound, products_error};
 use std::sync::Arc;
 
 /// Expected length of the weights of a classifier, as in `output`; that of a predictor of numbers is about 1.
@@ -77,7 +77,7 @@ impl Teacher {
     /// Weights, or answers for public rows (whose bound is 1). With `lasso`, an L1 term.
     pub(super) fn release(&self, run: &mut Run<'_>, lasso: Option<f64>, rows: Option<&PublicRows>) -> Result<Vec<f64>> {
         let everyone = run.everyone()?;
-        let problem = privacy::Problem { loss: &self.loss, ridge: self.ridge, tolerance: self.tolerance };
+        let problem = kernel::Problem { loss: &self.loss, ridge: self.ridge, tolerance: self.tolerance };
         self.noise.release(run, self.released, |run| {
             let weights = match lasso {
                 None => run.minimize(&everyone, problem, None)?,

@@ -7,7 +7,7 @@ use crate::data::csv::Csv;
 use crate::data::load::load_from;
 use crate::fit::{Job, Prepared, prepare};
 use privfit_kernel::account::Adjacency;
-use privfit_kernel::privacy::{Dataset, Entropy};
+use privfit_kernel::{Dataset, Entropy};
 
 /// A table with so many columns of numbers from -1 to 1, named a, b, ...
 pub(crate) fn schema(columns: usize, dataset: &str, target: &str) -> Schema {

@@ -23,7 +23,7 @@ use super::{Method, Noise, Plan, Problem, show};
 use crate::error::Result;
 use crate::solve::ight::keep_largest;
 use privfit_kernel::account::{Event, calibrate};
-use privfit_kernel::privacy::{Learner, PublicRows, Run, SparseModel, products_error};
+use privfit_kernel::{Learner, PublicRows, Run, SparseModel, products_error};
 
 /// Row of the list.
 pub const METHOD: Method = Method {

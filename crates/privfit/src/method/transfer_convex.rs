@@ -20,7 +20,7 @@ use super::{Method, Noise, Plan, Problem, needs_smooth, show};
 use crate::error::Result;
 use crate::solve::ight::keep_largest;
 use privfit_kernel::account::Event;
-use privfit_kernel::privacy::{PublicRows, Run};
+use privfit_kernel::{PublicRows, Run};
 
 /// Row of the list.
 pub const METHOD: Method = Method {

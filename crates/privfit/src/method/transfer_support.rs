@@ -23,7 +23,7 @@ use super::teacher::{Answers, Teacher, student};
 use super::{Method, Noise, Plan, Problem, needs_smooth, show};
 use crate::error::{Error, Result};
 use privfit_kernel::account::Event;
-use privfit_kernel::privacy::{Exponential, Fit, Loss, Run, StabilityTest};
+use privfit_kernel::{Exponential, Fit, Loss, Run, StabilityTest};
 
 /// Row of the list.
 pub const METHOD: Method = Method {

@@ -21,7 +21,7 @@ use super::support::{OnColumns, calibrated_with, fit, mild, narrowed, one_score,
 use super::{Method, Noise, Plan, Problem, objective, show};
 use crate::error::Result;
 use privfit_kernel::account::Event;
-use privfit_kernel::privacy::{Exponential, Learner, Run, SparseModel};
+use privfit_kernel::{Exponential, Learner, Run, SparseModel};
 
 /// Row of the list.
 pub const METHOD: Method = Method {

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use privfit_kernel::account::Event;
-use privfit_kernel::privacy::{Gaussian, Laplace, Mechanism, Run, Sensitive};
+use privfit_kernel::{Gaussian, Laplace, Mechanism, Run, Sensitive};
 
 #[derive(Clone, Copy)]
 pub(super) enum VectorNoise {

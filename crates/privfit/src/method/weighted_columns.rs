@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 use crate::loss::Task;
 use crate::model::RowMap;
 use privfit_kernel::account::Event;
-use privfit_kernel::privacy::{Contribution, Fit, Gaussian, Loss, Mechanism, Run};
+use privfit_kernel::{Contribution, Fit, Gaussian, Loss, Mechanism, Run};
 
 /// Row of the list.
 pub const METHOD: Method = Method {

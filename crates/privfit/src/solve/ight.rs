@@ -1,7 +1,7 @@
 //! Iterative hard thresholding without privacy: gradient steps, each followed by keeping the largest weights. A baseline, a student on
 //! public rows, and a teacher on one part of the data; whoever calls it decides what may be done with the answer.
 
-use privfit_kernel::privacy::Loss;
+use privfit_kernel::Loss;
 use std::collections::BTreeMap;
 
 /// Compressed rows with labels.

@@ -7,7 +7,7 @@ use privfit::Schema;
 use privfit::account::Adjacency;
 use privfit::data::encode::Row;
 use privfit::data::generate::{Design, Drawn, Texts, per_unit, private, public};
-use privfit::privacy::{Dataset, Entropy, PublicRows};
+use privfit::kernel::{Dataset, Entropy, PublicRows};
 use std::path::Path;
 use std::sync::Arc;
 

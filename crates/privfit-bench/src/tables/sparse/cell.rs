@@ -12,7 +12,7 @@ use privfit::engine::Threads;
 use privfit::fit::{Job, Prepared, prepare};
 use privfit::method::Settings;
 use privfit::model::{Model, RowMap};
-use privfit::privacy::{Entropy, Run};
+use privfit::kernel::{Entropy, Run};
 
 /// Mean and standard error at a point of the grid, and what was run.
 struct Outcome {

@@ -19,7 +19,7 @@ use crate::data::encode::Row;
 use crate::data::generate::Random;
 use crate::error::Result;
 use privfit_kernel::account::{Adjacency, Event};
-use privfit_kernel::privacy::{Entropy, NoiseRng};
+use privfit_kernel::{Entropy, NoiseRng};
 
 /// All claim this mu, and the epsilon that it has at this delta.
 pub const MU: f64 = 2.0;

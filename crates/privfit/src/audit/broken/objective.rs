@@ -7,7 +7,7 @@ use super::normal;
 use crate::audit::precision::{Gradient, Inverse, inverse, inverse_rows, on_grid};
 use crate::data::encode::Row;
 use crate::error::Result;
-use privfit_kernel::privacy::Entropy;
+use privfit_kernel::Entropy;
 
 /// Deviation of the linear term, and its grid.
 const DEVIATION: f64 = 1.0;

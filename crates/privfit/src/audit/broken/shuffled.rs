@@ -11,7 +11,7 @@ use crate::audit::subject::{Claim, Comparison, Release, Subject, World};
 use crate::data::encode::Row;
 use crate::error::Result;
 use privfit_kernel::account::{Adjacency, Event};
-use privfit_kernel::privacy::Entropy;
+use privfit_kernel::Entropy;
 
 /// One epoch of batches of one record, noise of half of the clip.
 pub struct Shuffled {

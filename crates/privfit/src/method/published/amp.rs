@@ -9,7 +9,7 @@ use super::{plain, shares};
 use crate::error::{Error, Result};
 use crate::method::objective::{OUTPUT_SHARE, check, tilted};
 use crate::method::{Method, Plan, Problem};
-use privfit_kernel::privacy::LinearTerm;
+use privfit_kernel::LinearTerm;
 
 /// Row of the list.
 pub const AMP: Method = Method {

@@ -7,7 +7,7 @@ use super::{plain, shares};
 use crate::error::Result;
 use crate::method::frank_wolfe::{FrankWolfe, polytope};
 use crate::method::{Method, Plan, Problem};
-use privfit_kernel::privacy::Exponential;
+use privfit_kernel::Exponential;
 
 /// Row of the list.
 pub const METHOD: Method = Method {

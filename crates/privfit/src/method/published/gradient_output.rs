@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::method::end_noise::{Recipe, check, with_deviation};
 use crate::method::output_gd::RADIUS;
 use crate::method::{Method, Plan, Problem};
-use privfit_kernel::privacy::Pace;
+use privfit_kernel::Pace;
 
 /// Row of the list.
 pub const METHOD: Method = Method {

@@ -16,7 +16,7 @@ use crate::method::vector_noise::VectorNoise;
 use crate::method::{Method, Plan, Problem, show};
 use crate::solve::ight::keep_largest;
 use privfit_kernel::account::Event;
-use privfit_kernel::privacy::{Learner, PublicRows, Run, SparseModel};
+use privfit_kernel::{Learner, PublicRows, Run, SparseModel};
 
 /// Row of the list.
 pub const METHOD: Method = Method {

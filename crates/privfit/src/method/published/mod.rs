@@ -14,7 +14,7 @@ pub mod sampled_sgd;
 
 use super::{Method, Problem};
 use crate::error::{Error, Result};
-use privfit_kernel::privacy::Loss;
+use privfit_kernel::Loss;
 
 /// What a certificate says in the place of a theorem.
 const THEOREM: &str = "A published form with its printed noise, run for comparison: what is claimed follows from the event, that is, from the \

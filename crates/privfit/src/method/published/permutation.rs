@@ -7,7 +7,7 @@ use super::{plain, shares};
 use crate::error::Result;
 use crate::method::end_noise::{Recipe, check, with_deviation};
 use crate::method::{Method, Plan, Problem};
-use privfit_kernel::privacy::Pace;
+use privfit_kernel::Pace;
 
 /// Row of the list.
 pub const CONVEX: Method = Method {

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::method::noisy_gd::{Answer, Steps};
 use crate::method::{Method, Plan, Problem, needs_smooth};
 use privfit_kernel::account::Event;
-use privfit_kernel::privacy::{Gaussian, Rate, planned_step};
+use privfit_kernel::{Gaussian, Rate, planned_step};
 
 /// Row of the list.
 pub const METHOD: Method = Method {

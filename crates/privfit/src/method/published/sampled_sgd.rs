@@ -7,7 +7,7 @@ use super::{plain, shares};
 use crate::error::Result;
 use crate::method::noisy_gd::{Answer, Steps};
 use crate::method::{Method, Plan, Problem};
-use privfit_kernel::privacy::{Gaussian, Rate, planned_step};
+use privfit_kernel::{Gaussian, Rate, planned_step};
 
 /// Row of the list.
 pub const METHOD: Method = Method {

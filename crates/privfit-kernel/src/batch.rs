@@ -1,0 +1,346 @@
+//! The records that take part in a step, and the sums over them.
+
+use crate::query::contribution::{Blockwise, Contribution, Draw, Learner, Sink, Units};
+use crate::store::data::{Dataset, Unit};
+use crate::query::gradient::{SlopeGrid, add_gradients};
+use crate::query::loss::Loss;
+use crate::mechanism::{Grid, GridKind, ROW_LIMIT};
+use crate::norm::{L2, LInf, Norm, quantise};
+use crate::quiet::quietly;
+use crate::value::{Bounded, Noise, Origin, Sensitive};
+use crate::engine::{Engine, Pass};
+use crate::error::{Error, Result};
+use std::borrow::Cow;
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// Slots in a block of a `Blockwise` sum.
+pub(crate) const UNITS_IN_BLOCK: usize = 32;
+
+/// Which units take part.
+pub(crate) enum Chosen {
+    All,
+    /// A mark for each.
+    Marks(Vec<bool>),
+    /// Their indices, ascending: one part of many costs as much memory as it has units.
+    Listed(Vec<usize>),
+}
+
+impl Chosen {
+    pub(crate) fn is_all(&self) -> bool {
+        matches!(self, Chosen::All)
+    }
+
+    fn includes(&self, slot: usize) -> bool {
+        match self {
+            Chosen::All => true,
+            Chosen::Marks(marks) => marks[slot],
+            Chosen::Listed(list) => list.binary_search(&slot).is_ok(),
+        }
+    }
+
+    /// Those of a range, in order.
+    fn each(&self, range: Range<usize>, f: impl FnMut(usize)) {
+        match self {
+            Chosen::All => range.for_each(f),
+            Chosen::Marks(marks) => range.filter(|slot| marks[*slot]).for_each(f),
+            Chosen::Listed(list) => {
+                let at = |slot: usize| list.partition_point(|s| *s < slot);
+                list[at(range.start)..at(range.end)].iter().copied().for_each(f);
+            }
+        }
+    }
+
+    /// A mark for each of so many; none if all take part.
+    pub(crate) fn marks(&self, slots: usize) -> Option<Cow<'_, [bool]>> {
+        match self {
+            Chosen::All => None,
+            Chosen::Marks(marks) => Some(Cow::Borrowed(marks)),
+            Chosen::Listed(list) => {
+                let mut marks = vec![false; slots];
+                list.iter().for_each(|slot| marks[*slot] = true);
+                Some(Cow::Owned(marks))
+            }
+        }
+    }
+}
+
+/// Records of one step. Made by `Run`, which knows how they were drawn.
+pub struct Batch<'d> {
+    pub(crate) data: &'d Dataset,
+    pub(crate) engine: &'d dyn Engine,
+    pub(crate) chosen: Chosen,
+    pub(crate) origin: Origin,
+    pub(crate) run: u64,
+    pub(crate) unit_key: [u8; 32],
+}
+
+impl<'d> Batch<'d> {
+    fn finish<'id, N: Norm>(&self, values: Vec<i64>, grid: Grid) -> Bounded<'id, N> {
+        Bounded { values, grid, origin: self.origin, run: self.run, mirrored: false, brand: PhantomData }
+    }
+
+    /// The grid of the noise, if it was made for this kind of sum and this length.
+    fn grid<N: Norm>(&self, noise: &Noise<'_, N>, dimension: usize, kinds: &[GridKind]) -> Result<Grid> {
+        if noise.run != self.run {
+            return Err(Error::Mismatch { what: "noise and batch come from different runs" });
+        }
+        if noise.values.len() != dimension {
+            return Err(Error::Mismatch { what: "noise and contribution have different lengths" });
+        }
+        if !kinds.contains(&noise.grid.kind) {
+            return Err(Error::Mismatch {
+                what: "the mechanism was made for another kind of value: use the constructor for this sum",
+            });
+        }
+        Ok(noise.grid)
+    }
+
+    /// Sum of clipped contributions, each put on the grid and checked there by itself.
+    pub fn sum<'id, N: Norm>(&self, noise: &Noise<'id, N>, contribution: &Contribution) -> Result<Bounded<'id, N>> {
+        let dimension = contribution.dimension;
+        let kinds = [GridKind::Clipped, GridKind::Spherical { dimension }, GridKind::Scores];
+        let grid = self.grid(noise, dimension, &kinds)?;
+        if grid.kind == GridKind::Scores && (self.data.slots() as f64) * grid.bound as f64 >= 2f64.powi(62) {
+            // Wrapping is harmless for added noise, which wraps with it; a comparison of scores would see it.
+            return Err(Error::Mismatch {
+                what: "scores of so many records do not fit in 64 bits: give their number to Exponential::new",
+            });
+        }
+        let in_l2 = grid.kind == GridKind::Spherical { dimension };
+        let per_unit = 1.0 / grid.unit;
+        let add = |range: Range<usize>, out: &mut [i64]| {
+            let mut values = vec![0f64; dimension];
+            let mut marks = vec![false; dimension];
+            let mut touched = Vec::new();
+            let (mut compact, mut integers) = (Vec::new(), Vec::new());
+            self.chosen.each(range, |slot| {
+                let mut draw = Draw { key: &self.unit_key, slot };
+                let mut sink = Sink { values: &mut values, touched: &mut touched, marks: &mut marks };
+                let unit = self.data.unit(slot);
+                let call = || (contribution.add)(&contribution.parameters, unit, &mut draw, &mut sink);
+                let calm = quietly(call).is_some();
+                compact.clear();
+                // A panic is the record's doing: its contribution becomes zero, and nobody hears of it.
+                compact.extend(touched.iter().map(|&i| if calm { values[i] } else { 0.0 }));
+                if in_l2 {
+                    quantise::<L2>(&mut compact, grid.clip, per_unit, grid.bound, &mut integers);
+                } else {
+                    quantise::<N>(&mut compact, grid.clip, per_unit, grid.bound, &mut integers);
+                }
+                for (&i, z) in touched.iter().zip(&integers) {
+                    out[i] = out[i].wrapping_add(*z);
+                    values[i] = 0.0;
+                    marks[i] = false;
+                }
+                touched.clear();
+            });
+        };
+        let mut total = vec![0i64; dimension];
+        self.engine.sum(&Pass { slots: self.data.slots(), granule: 1, add: &add }, &mut total)?;
+        Ok(self.finish(total, grid))
+    }
+
+    /// Sum of gradients of a linear model with weights output after output; the mechanism must come from
+    /// `Gaussian::for_gradients` with clip = loss constant x row norm. One row to a unit: slope times row on 16-bit integers.
+    /// Several: the unit's gradient is summed in f64, then clipped.
+    pub fn gradient_sum<'id>(&self, noise: &Noise<'id, L2>, weights: &[f64], loss: &Loss) -> Result<Bounded<'id, L2>> {
+        loss.validate()?;
+        let dimension = self.data.dimension * loss.outputs;
+        let grid = self.grid(noise, dimension, &[GridKind::Gradient])?;
+        if weights.len() != dimension {
+            return Err(Error::Mismatch { what: "the number of weights is not features x outputs" });
+        }
+        let mut total = vec![0i64; dimension];
+        if self.data.units.is_some() {
+            self.unit_gradients(&grid, weights, loss, &mut total)?;
+            return Ok(self.finish(total, grid));
+        }
+        let clip = loss.lipschitz * self.data.row_norm;
+        let slopes = SlopeGrid::new(loss, &grid, ROW_LIMIT).filter(|_| (grid.clip / clip - 1.0).abs() < 1e-9);
+        let Some(slopes) = slopes else {
+            return Err(Error::Mismatch {
+                what: "16-bit gradients need Gaussian::for_gradients with clip = loss constant x row norm",
+            });
+        };
+        let marks = self.chosen.marks(self.data.slots());
+        let add = |range: Range<usize>, out: &mut [i64]| {
+            add_gradients(self.data, range, marks.as_deref(), weights, loss, slopes, out);
+        };
+        self.engine.sum(&Pass { slots: self.data.slots(), granule: 1, add: &add }, &mut total)?;
+        Ok(self.finish(total, grid))
+    }
+
+    /// Scores for a choice among corners: first the negative gradient, coordinate after coordinate, then the gradient, so that the
+    /// highest score is the coordinate and sign along which the loss falls most. The mechanism must come from
+    /// `Exponential::for_gradients`. A slope, and a cell, are cut on the integers by themselves, one row to a unit.
+    pub fn gradient_scores<'id>(&self, clocks: &Noise<'id, LInf>, weights: &[f64], loss: &Loss) -> Result<Bounded<'id, LInf>> {
+        // One score for each coordinate leaves out the negative corners.
+        let signs = if clocks.values.len() == self.data.dimension * loss.outputs { 1 } else { 2 };
+        let (total, grid) = self.capped_gradient(clocks, signs, weights, loss)?;
+        let down = total.iter().map(|g| g.wrapping_neg());
+        let scores = if signs == 2 { down.chain(total.iter().copied()).collect() } else { down.collect() };
+        let mut out = self.finish(scores, grid);
+        out.mirrored = signs == 2;
+        Ok(out)
+    }
+
+    /// The gradient plus a public vector, coordinate after coordinate, in the same way: for a choice of the largest ones in size
+    /// (`Run::choose_largest`), whose values may then be released.
+    pub fn gradient_coordinates<'id>(
+        &self,
+        clocks: &Noise<'id, LInf>,
+        weights: &[f64],
+        loss: &Loss,
+        plus: &[f64],
+    ) -> Result<Bounded<'id, LInf>> {
+        let (mut total, grid) = self.capped_gradient(clocks, 1, weights, loss)?;
+        if plus.len() != total.len() {
+            return Err(Error::Mismatch { what: "the public vector has another length than the gradient" });
+        }
+        // Both below 2^61: comparisons of sizes must not see a sum that wrapped.
+        let cut = 2f64.powi(61);
+        total.iter_mut().zip(plus).for_each(|(t, p)| *t += (p / grid.unit).round().max(-cut).min(cut) as i64);
+        Ok(self.finish(total, grid))
+    }
+
+    /// Sum of slope x cell, both cut on the integers.
+    fn capped_gradient(&self, clocks: &Noise<'_, LInf>, signs: usize, weights: &[f64], loss: &Loss) -> Result<(Vec<i64>, Grid)> {
+        let slopes = self.score_slopes(&clocks.grid, loss)?;
+        let dimension = self.data.dimension * loss.outputs;
+        let grid = self.grid(clocks, signs * dimension, &[clocks.grid.kind])?;
+        if weights.len() != dimension {
+            return Err(Error::Mismatch { what: "the number of weights is not features x outputs" });
+        }
+        if (self.data.slots() as f64) * grid.bound as f64 >= 2f64.powi(61) {
+            return Err(Error::Mismatch { what: "scores of so many records do not fit in 64 bits" });
+        }
+        let marks = self.chosen.marks(self.data.slots());
+        let add = |range: Range<usize>, out: &mut [i64]| {
+            add_gradients(self.data, range, marks.as_deref(), weights, loss, slopes, out);
+        };
+        let mut total = vec![0i64; dimension];
+        self.engine.sum(&Pass { slots: self.data.slots(), granule: 1, add: &add }, &mut total)?;
+        Ok((total, grid))
+    }
+
+    /// How slopes become integers in scores that are gradients, if the grid was made for them, for this loss and for these rows.
+    pub(crate) fn score_slopes(&self, grid: &Grid, loss: &Loss) -> Result<SlopeGrid> {
+        loss.validate()?;
+        let GridKind::GradientScores { cap } = grid.kind else {
+            return Err(Error::Mismatch { what: "scores that are gradients need Exponential::for_gradients" });
+        };
+        if self.data.units.is_some() {
+            return Err(Error::unsupported("scores of units with several rows", "declare one row to a unit"));
+        }
+        let clip = loss.lipschitz * self.data.row_norm * cap as f64 / ROW_LIMIT as f64;
+        let slopes = SlopeGrid::new(loss, grid, cap).filter(|_| (grid.clip / clip - 1.0).abs() < 1e-9);
+        slopes.ok_or(Error::Mismatch { what: "Exponential::for_gradients was made for another loss or row norm" })
+    }
+
+    fn unit_gradients(&self, grid: &Grid, weights: &[f64], loss: &Loss, total: &mut [i64]) -> Result<()> {
+        let (d, k) = (self.data.dimension, loss.outputs);
+        let add = |range: Range<usize>, out: &mut [i64]| {
+            let mut sum = vec![0f64; d * k];
+            let (mut scores, mut slopes) = (vec![0f64; k], vec![0f64; k]);
+            let mut integers = Vec::new();
+            self.chosen.each(range, |slot| {
+                let unit = self.data.unit(slot);
+                sum.fill(0.0);
+                for row in 0..unit.rows() {
+                    for o in 0..k {
+                        scores[o] = unit.dot(row, &weights[o * d..(o + 1) * d]);
+                    }
+                    loss.bounded_slopes(&scores, &[unit.label(row)], &mut slopes);
+                    for (o, s) in slopes.iter().enumerate() {
+                        unit.each(row, |j, x| sum[o * d + j] += s * x);
+                    }
+                }
+                quantise::<L2>(&mut sum, grid.clip, 1.0 / grid.unit, grid.bound, &mut integers);
+                out.iter_mut().zip(&integers).for_each(|(o, z)| *o = o.wrapping_add(*z));
+            });
+        };
+        self.engine.sum(&Pass { slots: self.data.slots(), granule: 1, add: &add }, total)
+    }
+
+    /// Sum of blocks: norms first, weights min(1, clip/norm), then one weighted sum a block in floating point, put on the grid
+    /// as a whole. The mechanism must come from `Gaussian::for_blocks` with block error = clip x error x units in a block.
+    pub fn sum_blocks<'id>(&self, noise: &Noise<'id, L2>, blocks: &Blockwise) -> Result<Bounded<'id, L2>> {
+        let dimension = blocks.dimension;
+        let grid = self.grid(noise, dimension, &[GridKind::Blocks { dimension }])?;
+        // Single precision itself errs by 2^-24 a term, so nobody can claim much less than 2^-20.
+        if !(blocks.error >= 0.5f64.powi(20) && blocks.error < 0.01) {
+            return Err(Error::domain("block error", blocks.error, "give a relative error from 2^-20 to 0.01"));
+        }
+        let block_error = grid.clip * blocks.error * UNITS_IN_BLOCK as f64;
+        // The reach must cover the clip, twice the error and the rounding.
+        let rounding = (dimension as f64).sqrt();
+        let covers = |distance: f64, reach: u64| distance / grid.unit + rounding <= reach as f64;
+        let covered = covers(grid.clip + 2.0 * block_error, grid.reach.zero_out)
+            && covers(2.0 * (grid.clip + block_error), grid.reach.replace_one);
+        if !covered {
+            return Err(Error::Mismatch { what: "sums of blocks need Gaussian::for_blocks with the error of a whole block" });
+        }
+        let add = |range: Range<usize>, out: &mut [i64]| {
+            let mut sum = vec![0f32; dimension];
+            let mut start = range.start;
+            while start < range.end {
+                let end = (start / UNITS_IN_BLOCK * UNITS_IN_BLOCK + UNITS_IN_BLOCK).min(range.end);
+                let units = Units { first: self.data.unit(start), count: end - start };
+                let included: Vec<bool> = (start..end).map(|s| self.chosen.includes(s)).collect();
+                if !block_sum(blocks, units, &included, grid.clip, &mut sum) {
+                    // One unit may overflow and take the block with it: each by itself, and only the offender is left out. Their sum is made in
+                    // double precision, so that it errs by no more than the units' own errors, which are charged.
+                    let mut all = vec![0f64; dimension];
+                    for i in 0..units.len() {
+                        if block_sum(blocks, units.only(i), &included[i..=i], grid.clip, &mut sum) {
+                            all.iter_mut().zip(&sum).for_each(|(s, o)| *s += f64::from(*o));
+                        }
+                    }
+                    add_rounded(out, all.into_iter(), grid.unit);
+                } else {
+                    add_rounded(out, sum.iter().map(|s| f64::from(*s)), grid.unit);
+                }
+                start = end;
+            }
+        };
+        let mut total = vec![0i64; dimension];
+        self.engine.sum(&Pass { slots: self.data.slots(), granule: UNITS_IN_BLOCK, add: &add }, &mut total)?;
+        let mut value = self.finish(total, grid);
+        value.origin.order_dependent = true;
+        Ok(value)
+    }
+
+    /// Trains a model on this part of the data; it stays inside of the kernel. A learner that panics leaves no model, and nobody
+    /// hears of it.
+    pub fn train<M>(&self, learner: &Learner<M>) -> Sensitive<Option<M>> {
+        let mut own = Vec::new();
+        self.chosen.each(0..self.data.slots(), |slot| own.push(slot));
+        let mut units = own.into_iter().map(|slot| self.data.unit(slot));
+        let call = || (learner.train)(&learner.parameters, &mut units as &mut dyn Iterator<Item = Unit<'_>>);
+        let value = quietly(call);
+        Sensitive { value, run: self.run, part: self.origin.part, claim: None, order_dependent: false }
+    }
+}
+
+/// Puts a sum on the grid and adds it.
+fn add_rounded(total: &mut [i64], sum: impl Iterator<Item = f64>, unit: f64) {
+    total.iter_mut().zip(sum).for_each(|(total, s)| *total = total.wrapping_add((s / unit).round() as i64));
+}
+
+/// Weighted sum of one block; false if it is not finite or panicked.
+fn block_sum(blocks: &Blockwise, units: Units<'_>, included: &[bool], clip: f64, sum: &mut [f32]) -> bool {
+    let mut norms = [0f32; UNITS_IN_BLOCK];
+    let mut weights = [0f32; UNITS_IN_BLOCK];
+    let n = units.len();
+    sum.fill(0.0);
+    let call = || {
+        (blocks.norms)(blocks, units, &mut norms[..n]);
+        for i in 0..n {
+            let fits = norms[i].is_finite() && included[i];
+            weights[i] = if fits { (clip as f32 / norms[i].max(f32::MIN_POSITIVE)).min(1.0) } else { 0.0 };
+        }
+        (blocks.weighted)(blocks, units, &weights[..n], sum);
+    };
+    quietly(call).is_some() && sum.iter().all(|s| s.is_finite())
+}

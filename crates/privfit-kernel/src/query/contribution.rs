@@ -1,0 +1,116 @@
+//! What one unit adds to a sum: a named, capture-free function with public parameters. It can be printed, sent to another
+//! process and fuzzed, and it has nowhere to put a row but the sink.
+
+use crate::store::data::Unit;
+use crate::rng::NoiseRng;
+
+/// A per-unit vector.
+///
+/// `add` is a function pointer, so it cannot capture a channel, a lock or a list and walk off with the rows. A static or a file
+/// could still be misused on purpose: code that computes contributions is reviewed code. A panic makes the contribution zero.
+#[derive(Clone)]
+pub struct Contribution {
+    /// Name in certificates and fuzz reports.
+    pub name: &'static str,
+    /// Length of the vector.
+    pub dimension: usize,
+    /// Public parameters.
+    pub parameters: Vec<f64>,
+    /// Adds the unit's values to the sink.
+    pub add: fn(&[f64], Unit<'_>, &mut Draw<'_>, &mut Sink<'_>),
+}
+
+/// Randomness of one unit in one step: the same for both iterates of a step, whatever the batch is.
+pub struct Draw<'a> {
+    pub(crate) key: &'a [u8; 32],
+    pub(crate) slot: usize,
+}
+
+impl Draw<'_> {
+    /// A generator for this unit and step.
+    pub fn rng(&mut self) -> NoiseRng {
+        let mut key = *self.key;
+        for (k, s) in key[24..].iter_mut().zip((self.slot as u64).to_le_bytes()) {
+            *k ^= s;
+        }
+        NoiseRng::from_key(key)
+    }
+}
+
+/// Takes index-value pairs; pairs with one index add up before anything is clipped.
+pub struct Sink<'a> {
+    pub(crate) values: &'a mut [f64],
+    pub(crate) touched: &'a mut Vec<usize>,
+    pub(crate) marks: &'a mut [bool],
+}
+
+impl Sink<'_> {
+    /// Adds a value at an index. An index out of range is left out.
+    #[inline]
+    pub fn add(&mut self, index: usize, value: f64) {
+        let Some(mark) = self.marks.get_mut(index) else { return };
+        if !*mark {
+            *mark = true;
+            self.touched.push(index);
+        }
+        self.values[index] += value;
+    }
+}
+
+/// A run of units with consecutive slots, for contributions that are computed many at a time.
+#[derive(Clone, Copy)]
+pub struct Units<'u> {
+    pub(crate) first: Unit<'u>,
+    pub(crate) count: usize,
+}
+
+impl<'u> Units<'u> {
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// One of them; a number too high gives the last.
+    pub fn get(&self, i: usize) -> Unit<'u> {
+        self.first.offset(i.min(self.count.saturating_sub(1)))
+    }
+
+    pub(crate) fn only(&self, i: usize) -> Units<'u> {
+        Units { first: self.first.offset(i), count: 1 }
+    }
+}
+
+/// Networks: norms of the units of a block first, then their weighted sum. Blocks are cut by fixed slot numbers, so a unit
+/// moves one block only; the weighted sum is in floating point, with a public bound on its error. Capture-free, like the above.
+#[derive(Clone)]
+pub struct Blockwise {
+    /// Name in certificates and fuzz reports.
+    pub name: &'static str,
+    /// Length of the vector.
+    pub dimension: usize,
+    /// Relative error that norms and sums may have; enters the reach.
+    pub error: f64,
+    /// Public parameters: weights.
+    pub parameters: Vec<f32>,
+    /// Public parameters: sizes.
+    pub layout: Vec<usize>,
+    /// Euclidean norm of each unit's vector.
+    pub norms: fn(&Blockwise, Units<'_>, &mut [f32]),
+    /// Adds the weighted sum of the units' vectors; a unit of weight 0 must add nothing at all.
+    pub weighted: fn(&Blockwise, Units<'_>, &[f32], &mut [f32]),
+}
+
+/// A learner for one part of the data: ensembles, teachers. Capture-free, like the above.
+pub struct Learner<M> {
+    /// Name in certificates.
+    pub name: &'static str,
+    /// Public parameters.
+    pub parameters: Vec<f64>,
+    /// Trains on the units of a part; the model stays inside of the kernel.
+    pub train: fn(&[f64], &mut dyn Iterator<Item = Unit<'_>>) -> M,
+}

@@ -1,0 +1,290 @@
+//! Scores of the corners of an L1 ball or simplex along a Frank-Wolfe path, kept up to date instead of summed anew: a step costs
+//! about the non-zero cells of the rows that it touches, not of all rows, and a choice does not look at every corner
+//! (`ladder.rs`).
+//!
+//! *What it computes.* The score of coordinate j is minus the sum over records of q_i x_ij: q_i the record's slope as an integer,
+//! cut at the slope limit, x_ij its cell cut at the cap, as in `Batch::gradient_scores`. Scores change by integer differences
+//! only, so at every moment they are exactly the sums for the slopes as they are. Slopes may be stale:
+//!
+//! 1. After a move w <- (1 - m) w + m s to the corner s = +-c e_j the rows with a cell in column j get a new margin and a new
+//!    slope.
+//! 2. The factor 1 - m changes every margin. Margins are kept as shrink x raw margin, and only where the product of the factors
+//!    since the last time falls below `FRESH`, all margins are computed again from the weights and all slopes from the margins.
+//!    That happens at every step as long as steps are large, and for m = 2/(t+2) about 2 ln T / ln(1/FRESH) times in T steps.
+//!    Margins come from the columns with a non-zero weight, so that a row which no chosen corner has met costs one slope and no
+//!    cell.
+//! 3. A new slope within 1/`PATIENCE` of the slope limit of the one in force is not put in force. Late steps are short, and a
+//!    column that most rows have would cost all rows each time. (With 1024 in its place, or none, the loss reached was the same in
+//!    our trials.)
+//!
+//! *Privacy.* All three rules look at one record's own row and label, and at public numbers: the start, the chosen corners, the
+//! step sizes. So q_i is a function of record i and of what was released, stale or not, never of another record. One record's part
+//! of every score is then at most slope limit x cap = the bound of the grid; replaced by another record it moves a score by at
+//! most twice that. This is the reach for which `Exponential::event` was made, and each choice is that event, admitted by the run
+//! before it is drawn. What is done in floating point (margins, slopes) is done for each record by itself, so its rounding is part
+//! of q_i; that losses treat each row of a block by itself is tested for every loss, here as in `gradient.rs`.
+//!
+//! The column index and all that is kept are made of rows: they stay in here, and nothing reads a score. Time depends on data, as
+//! in all passes over sparse rows; that of a choice too, see `ladder.rs`.
+
+use crate::batch::Batch;
+use crate::store::compressed::Compressed;
+use crate::store::data::{Dataset, Rows};
+use crate::query::gradient::{BLOCK, SlopeGrid};
+use crate::sampling::ladder::Ladder;
+use crate::query::loss::Loss;
+use crate::mechanism::{Exponential, ROW_LIMIT, Reach};
+use crate::rng::Words;
+use crate::account::Event;
+use crate::error::{Error, Result};
+
+/// All slopes are renewed when margins have shrunk by this since they were.
+const FRESH: f64 = 0.85;
+/// A slope stays in force until it is off by more than the slope limit over this.
+const PATIENCE: u16 = 256;
+
+/// The cells of sparse rows, column after column, rows ascending.
+struct Columns {
+    start: Vec<usize>,
+    row: Vec<u32>,
+    cell: Vec<i16>,
+}
+
+impl Columns {
+    fn new(sparse: &Compressed, rows: usize, dimension: usize) -> Columns {
+        let mut end = vec![0usize; dimension + 1];
+        sparse.cells().for_each(|(j, _)| end[*j as usize + 1] += 1);
+        (1..=dimension).for_each(|j| end[j] += end[j - 1]);
+        let (mut row, mut cell) = (vec![0u32; end[dimension]], vec![0i16; end[dimension]]);
+        // Each column's start moves to its end while it fills.
+        for i in 0..rows {
+            let (index, value) = sparse.row(i);
+            for (j, x) in index.iter().zip(value) {
+                let at = &mut end[*j as usize];
+                row[*at] = i as u32;
+                cell[*at] = *x;
+                *at += 1;
+            }
+        }
+        end.rotate_right(1);
+        end[0] = 0;
+        Columns { start: end, row, cell }
+    }
+}
+
+/// Scores of corners, held by the kernel between the steps of one path. No Debug, no Clone, no way to a score.
+pub struct CornerScores<'d> {
+    data: &'d Dataset,
+    columns: Columns,
+    loss: Loss,
+    grid: SlopeGrid,
+    event: Event,
+    reach: Reach,
+    pub(crate) run: u64,
+    /// Minus the gradient: the score of the positive corner.
+    ladder: Ladder,
+    /// Slopes in force.
+    slopes: Vec<i16>,
+    /// Times `shrink`: the margins.
+    margins: Vec<f64>,
+    /// Times `shrink`: the weights. Public.
+    weights: Vec<f64>,
+    /// Coordinates with a weight, ascending. Public.
+    support: Vec<u32>,
+    shrink: f64,
+    fresh: f64,
+    patience: u16,
+}
+
+impl<'d> CornerScores<'d> {
+    pub(crate) fn new(
+        on: &Batch<'d>,
+        mechanism: &Exponential,
+        loss: &Loss,
+        simplex: bool,
+        start: &[f64],
+    ) -> Result<CornerScores<'d>> {
+        let (data, grid) = (on.data, &mechanism.grid);
+        let slope_grid = on.score_slopes(grid, loss)?;
+        if loss.outputs != 1 {
+            return Err(Error::unsupported("scores of corners for several outputs", "use gradient_scores"));
+        }
+        if !on.chosen.is_all() || on.origin.rate.is_some() {
+            return Err(Error::Mismatch { what: "scores of corners are kept for all records: use everyone()" });
+        }
+        let Rows::Sparse(sparse) = &data.rows else {
+            return Err(Error::unsupported("scores of corners for dense rows", "use gradient_scores"));
+        };
+        let (n, d) = (data.slots(), data.dimension);
+        if start.len() != d {
+            return Err(Error::Mismatch { what: "the number of weights is not the number of features" });
+        }
+        // Sums must not wrap, and rows and coordinates are numbered in 32 bits.
+        if n as f64 * grid.bound as f64 >= 2f64.powi(62) || n >= u32::MAX as usize || d >= u32::MAX as usize {
+            return Err(Error::Mismatch { what: "scores of so many records do not fit in 64 bits" });
+        }
+        let mut scores = CornerScores {
+            data,
+            columns: Columns::new(sparse, n, d),
+            loss: loss.clone(),
+            grid: slope_grid,
+            event: mechanism.event(),
+            reach: mechanism.grid.reach,
+            run: on.run,
+            ladder: Ladder::new(vec![0], grid.bits, !simplex),
+            slopes: vec![0; n],
+            margins: vec![0.0; n],
+            weights: start.to_vec(),
+            support: (0..d as u32).filter(|j| start[*j as usize] != 0.0).collect(),
+            shrink: 1.0,
+            fresh: FRESH,
+            patience: slope_grid.limit.unsigned_abs() / PATIENCE,
+        };
+        scores.measure();
+        let mut sums = vec![0i64; d];
+        let rows: Vec<u32> = (0..n as u32).collect();
+        for block in rows.chunks(BLOCK) {
+            let slopes = scores.slopes_of(block);
+            for (row, slope) in block.iter().zip(slopes) {
+                scores.slopes[*row as usize] = slope;
+                each_part(data, slope_grid, *row, -i64::from(slope), |j, part| sums[j] += part);
+            }
+        }
+        scores.ladder = Ladder::new(sums, grid.bits, !simplex);
+        Ok(scores)
+    }
+
+    /// What one choice costs.
+    pub(crate) fn event(&self) -> Event {
+        self.event.clone()
+    }
+
+    /// A coordinate, and whether its negative corner.
+    pub(crate) fn choose(&self, words: &mut impl Words) -> (usize, bool) {
+        self.ladder.draw(words)
+    }
+
+    /// Moves the weights part of the way to the corner at a coordinate, which may be negative. Public numbers.
+    pub fn step(&mut self, coordinate: usize, corner: f64, part: f64) -> Result<()> {
+        if coordinate >= self.weights.len() || !corner.is_finite() || !(0.0..=1.0).contains(&part) {
+            return Err(Error::Mismatch { what: "a step goes from 0 to 1 of the way to a finite corner of the polytope" });
+        }
+        if let Err(place) = self.support.binary_search(&(coordinate as u32)) {
+            self.support.insert(place, coordinate as u32);
+        }
+        let shrink = self.shrink * (1.0 - part);
+        if shrink < self.fresh {
+            for j in &self.support {
+                self.weights[*j as usize] *= shrink;
+            }
+            self.weights[coordinate] += part * corner;
+            self.shrink = 1.0;
+            self.measure();
+            self.renew(0..self.slopes.len() as u32);
+            return Ok(());
+        }
+        self.shrink = shrink;
+        let by = part * corner / shrink;
+        self.weights[coordinate] += by;
+        let column = self.columns.start[coordinate]..self.columns.start[coordinate + 1];
+        let by = by * self.data.row_norm / ROW_LIMIT as f64;
+        for p in column.clone() {
+            self.margins[self.columns.row[p] as usize] += by * f64::from(self.columns.cell[p]);
+        }
+        let rows = self.columns.row[column].to_vec();
+        self.renew(rows.into_iter());
+        Ok(())
+    }
+
+    /// The weights after the steps so far: a function of the start and the steps alone.
+    pub fn weights(&self) -> Vec<f64> {
+        self.weights.iter().map(|w| w * self.shrink).collect()
+    }
+
+    /// Other rules for when a slope is renewed: public numbers, for tests.
+    #[cfg(test)]
+    pub(crate) fn with_rules(mut self, fresh: f64, patience: u16) -> CornerScores<'d> {
+        (self.fresh, self.patience) = (fresh, patience);
+        self
+    }
+
+    /// The scores as they are, for audits.
+    pub(crate) fn scores(&self) -> &[i64] {
+        #[cfg(test)]
+        self.ladder.check();
+        self.ladder.scores()
+    }
+
+    /// How far one record moves a score.
+    pub(crate) fn reach(&self) -> Reach {
+        self.reach
+    }
+
+    /// Slopes in force, margins from scratch, and the slope limit.
+    #[cfg(test)]
+    pub(crate) fn slopes(&self) -> (&[i16], Vec<f64>, f64) {
+        let weights = self.weights();
+        let margin = |slot: usize| self.data.unit(slot).dot(0, &weights);
+        (&self.slopes, (0..self.slopes.len()).map(margin).collect(), f64::from(self.grid.limit))
+    }
+
+    /// Margins of all rows from the weights, in the order and precision of `gradient_scores`.
+    fn measure(&mut self) {
+        let unit = self.data.row_norm / ROW_LIMIT as f64;
+        let mut margins = vec![0f32; self.slopes.len()];
+        for j in &self.support {
+            let weight = (self.weights[*j as usize] * unit) as f32;
+            for p in self.columns.start[*j as usize]..self.columns.start[*j as usize + 1] {
+                margins[self.columns.row[p] as usize] += f32::from(self.columns.cell[p]) * weight;
+            }
+        }
+        self.margins.iter_mut().zip(&margins).for_each(|(m, x)| *m = f64::from(*x));
+    }
+
+    /// Slopes of at most a block of rows at their margins.
+    fn slopes_of(&self, rows: &[u32]) -> [i16; BLOCK] {
+        let (mut margins, mut labels, mut slopes) = ([0f32; BLOCK], [0f32; BLOCK], [0f32; BLOCK]);
+        for (i, row) in rows.iter().enumerate() {
+            margins[i] = (self.margins[*row as usize] * self.shrink) as f32;
+            labels[i] = self.data.labels[*row as usize];
+        }
+        let (n, mut out) = (rows.len(), [0i16; BLOCK]);
+        self.grid.of_rows(&self.loss, &margins[..n], &labels[..n], &mut slopes[..n], &mut out[..n]);
+        out
+    }
+
+    /// Puts the slopes of these rows in force, where they differ from those that are.
+    fn renew(&mut self, mut rows: impl Iterator<Item = u32>) {
+        let mut block = [0u32; BLOCK];
+        loop {
+            let mut n = 0;
+            block.iter_mut().zip(&mut rows).for_each(|(b, row)| {
+                *b = row;
+                n += 1;
+            });
+            let slopes = self.slopes_of(&block[..n]);
+            for (row, slope) in block[..n].iter().zip(slopes) {
+                let old = self.slopes[*row as usize];
+                if slope.abs_diff(old) > self.patience {
+                    self.slopes[*row as usize] = slope;
+                    let by = i64::from(old) - i64::from(slope);
+                    each_part(self.data, self.grid, *row, by, |j, part| self.ladder.add(j, part));
+                }
+            }
+            if n < BLOCK {
+                return;
+            }
+        }
+    }
+}
+
+/// Calls with each coordinate of a row and factor x cell, cells cut at the cap.
+#[inline]
+fn each_part(data: &Dataset, grid: SlopeGrid, row: u32, factor: i64, mut f: impl FnMut(usize, i64)) {
+    let Rows::Sparse(sparse) = &data.rows else { return };
+    let cap = grid.cap.unwrap_or(i16::MAX);
+    let (index, value) = sparse.row(row as usize);
+    for (j, x) in index.iter().zip(value) {
+        f(*j as usize, factor * i64::from((*x).clamp(-cap, cap)));
+    }
+}

@@ -1,0 +1,234 @@
+//! Which coordinates matter: chosen by size, by votes of models on parts, or as they are if nobody could change them.
+
+use super::replay::{Facts, Out};
+use super::{Run, facts};
+use crate::account::Event;
+use crate::error::{Error, Result};
+use crate::mechanism::{Exponential, GridKind, Reach};
+use crate::norm::{LInf, Norm};
+use crate::rng::Stream;
+use crate::sampling::sampler::{Sampler, Shape};
+use crate::sampling::select::race;
+use crate::value::{Bounded, Noise, Sensitive, Support};
+
+/// A model as index-value pairs.
+pub type SparseModel = Vec<(u32, f64)>;
+
+/// A test of whether a set of coordinates is stable enough to be released as it is (propose, test, release).
+///
+/// The gap between the last chosen and the first other score falls by at most two reaches when one unit changes, so the number of units
+/// that must change before the set can is at least ceil(gap / 2 reach) - 1. That number moves by one with one unit, and is 0 on both of
+/// two neighbours whose sets differ, ties included. It gets Laplace noise of scale 1/epsilon and must exceed ln(1/(2 delta))/epsilon:
+/// an unstable set passes with a probability of at most delta.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StabilityTest {
+    /// One unit's step on the grid of the noise, whose scale is 2^40.
+    step: u64,
+    threshold: i64,
+    delta: f64,
+}
+
+const TEST_BITS: u32 = 40;
+
+impl StabilityTest {
+    /// For this epsilon and delta, under zero-out; replace-one costs what two zero-outs do.
+    pub fn new(epsilon: f64, delta: f64) -> Result<StabilityTest> {
+        if !(epsilon > 1e-6 && epsilon < 1e3) {
+            return Err(Error::domain("epsilon", epsilon, "give a number from 1e-6 to 1000"));
+        }
+        if !(1e-300..0.5).contains(&delta) {
+            return Err(Error::domain("delta", delta, "give a number from 1e-300 to 0.5"));
+        }
+        let scale = 2f64.powi(TEST_BITS as i32);
+        let step = (epsilon * scale).floor() as u64;
+        // P(noise > t) = q^(t+1) / (1 + q) with q = e^(-1/scale), and 1 + q > 2 - 2^-40.
+        let threshold = (scale * ((1.0 / (2.0 * delta)).ln() + 1e-9)).ceil() as i64;
+        Ok(StabilityTest { step, threshold, delta })
+    }
+
+    /// What the test costs, whatever it says.
+    pub fn event(&self) -> Event {
+        Event::Approx { epsilon: (self.step as f64 / 2f64.powi(TEST_BITS as i32)).next_up(), delta: self.delta }
+    }
+}
+
+/// The `count` largest in size, ties to the lowest index, in ascending order; and how many units must change before that can change, less one.
+fn largest(values: &[i64], count: usize, reach: u64, except: &[usize]) -> (Vec<usize>, u64) {
+    let mut order: Vec<usize> = (0..values.len()).filter(|i| !except.contains(i)).collect();
+    order.sort_by_key(|i| (std::cmp::Reverse(values[*i].unsigned_abs()), *i));
+    let gap = match (count.checked_sub(1).and_then(|c| order.get(c)), order.get(count)) {
+        (Some(last), Some(first)) => values[*last].unsigned_abs() - values[*first].unsigned_abs(),
+        // All or none of them: nothing to change.
+        _ => u64::MAX,
+    };
+    order.truncate(count);
+    // The proof is about the set. Which of its members is the largest may change with one unit although the set cannot.
+    order.sort_unstable();
+    (order, gap.div_ceil(2 * reach).saturating_sub(1))
+}
+
+impl<'d> Run<'d> {
+    /// Chooses the coordinates that are largest in size by the exponential mechanism, one after the other, leaving out some that are
+    /// public. Sizes move by no more than the values do.
+    pub fn choose_largest<'id>(
+        &mut self,
+        clocks: Noise<'id, LInf>,
+        values: &Bounded<'id, LInf>,
+        mechanism: &Exponential,
+        count: usize,
+        except: &[usize],
+    ) -> Result<Support> {
+        if values.mirrored {
+            return Err(Error::Mismatch { what: "corners have a sign: use choose, or gradient_coordinates" });
+        }
+        // Values on this path are below 2^62 in size, so that a size is a score.
+        let sizes: Vec<i64> = values.values.iter().map(|v| v.saturating_abs()).collect();
+        self.pick(clocks, values, &sizes, mechanism, count, except)
+    }
+
+    /// The race over scores made of a bounded value, each of which moves by no more than the value.
+    pub(super) fn pick<'id>(
+        &mut self,
+        clocks: Noise<'id, LInf>,
+        values: &Bounded<'id, LInf>,
+        scores: &[i64],
+        mechanism: &Exponential,
+        count: usize,
+        except: &[usize],
+    ) -> Result<Support> {
+        if mechanism.grid != values.grid {
+            return Err(Error::Mismatch { what: "the scores were summed for another mechanism" });
+        }
+        let mut taken = vec![false; scores.len()];
+        except.iter().filter(|i| **i < scores.len()).for_each(|i| taken[*i] = true);
+        let open: Vec<usize> = (0..scores.len()).filter(|i| !taken[*i]).collect();
+        let count = count.min(open.len());
+        self.admit(&clocks, values, mechanism.event(), count as u64)?;
+        let mut more = self.entropy.rng(Stream::Noise)?;
+        let bits = values.grid.bits;
+        let indices = if except.is_empty() {
+            race(&clocks.values, scores, bits, count, &mut more)
+        } else {
+            let of = |from: &[i64]| -> Vec<i64> { open.iter().map(|i| from[*i]).collect() };
+            let won = race(&of(&clocks.values), &of(scores), bits, count, &mut more);
+            won.into_iter().map(|i| open[i]).collect()
+        };
+        let facts = || facts::<LInf>(values.grid, mechanism.event().repeated(count.max(1) as u64), values.origin.rate);
+        Ok(match self.leaves(facts, scores, Out::Indices(indices)) {
+            Out::Indices(indices) => Support { indices },
+            _ => Support { indices: Vec::new() },
+        })
+    }
+
+    /// Counts of votes for coordinates, by models on parts (mechanism: `Exponential::for_votes`). A model has one vote for each
+    /// coordinate that it names; one that panicked has none.
+    pub fn support_votes<'id>(
+        &mut self,
+        clocks: &Noise<'id, LInf>,
+        models: &[Sensitive<Option<SparseModel>>],
+    ) -> Result<Bounded<'id, LInf>> {
+        let grid = clocks.grid;
+        if grid.kind != GridKind::VoteScores || clocks.run != self.id {
+            return Err(Error::Mismatch { what: "votes for coordinates need clocks of this run from Exponential::for_votes" });
+        }
+        self.of_one_partition(models)?;
+        if models.len() as f64 * grid.bound as f64 >= 2f64.powi(62) {
+            return Err(Error::Mismatch { what: "so many votes do not fit in 64 bits: use fewer parts" });
+        }
+        let mut counts = vec![0i64; clocks.values.len()];
+        for model in models {
+            let mut named: Vec<u32> = model.value.iter().flatten().map(|p| p.0).collect();
+            named.sort_unstable();
+            named.dedup();
+            for coordinate in named {
+                if let Some(count) = counts.get_mut(coordinate as usize) {
+                    *count += grid.bound as i64;
+                }
+            }
+        }
+        Ok(self.whole(counts, grid))
+    }
+
+    /// The coordinates that are largest in size as they are, or nothing if one unit might have changed them.
+    /// Some public ones are left out, as above.
+    pub fn stable_support(
+        &mut self,
+        values: &Bounded<'_, LInf>,
+        test: &StabilityTest,
+        count: usize,
+        except: &[usize],
+    ) -> Result<Option<Support>> {
+        self.same_process()?;
+        if values.run != self.id || values.mirrored || values.origin.rate.is_some() {
+            return Err(Error::Mismatch { what: "a stability test needs coordinates of this run, of everyone" });
+        }
+        if values.origin.order_dependent {
+            self.may_depend_on_order()?;
+        }
+        let mut noise = [0i64];
+        let mut rng = self.entropy.rng(Stream::Noise)?;
+        Sampler::new(Shape::Laplace, TEST_BITS).fill(&mut rng, &mut noise);
+        self.record.admit(&self.planned, test.event(), 1)?;
+        self.order_dependent |= values.origin.order_dependent;
+        let (indices, distance) = largest(&values.values, count, values.grid.reach.zero_out, except);
+        let level = i128::from(distance) * i128::from(test.step) + i128::from(noise[0]);
+        let passed = level > i128::from(test.threshold);
+        let reach = Reach { zero_out: 1, replace_one: 2 };
+        let facts = || Facts { what: "distance to another set", norm: LInf::NAME, reach, event: test.event(), unit: 1.0 };
+        let out = Out::Set(passed.then(|| indices.clone()), indices);
+        Ok(match self.leaves(facts, &[distance.min(1 << 40) as i64], out) {
+            Out::Set(indices, _) => indices.map(|indices| Support { indices }),
+            _ => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Neighbours whose sets differ are both at distance zero, and the distance moves by at most one; every pair of small scores.
+    #[test]
+    fn distance_is_zero_where_a_neighbour_differs() {
+        let scores = |code: u32| [code % 8, code / 8 % 8, code / 64].map(|x| i64::from(x) - 3);
+        let mut differ = 0;
+        for a in 0..512 {
+            for b in 0..512 {
+                let (x, y) = (scores(a), scores(b));
+                for reach in [1u64, 2] {
+                    if x.iter().zip(&y).any(|(p, q)| p.abs_diff(*q) > reach) {
+                        continue;
+                    }
+                    for count in [1, 2] {
+                        let (s, d) = largest(&x, count, reach, &[]);
+                        let (t, e) = largest(&y, count, reach, &[]);
+                        assert!(d.abs_diff(e) <= 1, "{x:?} {y:?}");
+                        if s != t {
+                            differ += 1;
+                            assert!(d == 0 && e == 0, "{x:?} {y:?} {count} {reach}");
+                        }
+                    }
+                }
+            }
+        }
+        assert!(differ > 1000);
+    }
+
+    /// One unit may swap the two largest of a set that nobody can change; what is released must be the same.
+    #[test]
+    fn order_inside_of_a_stable_set_is_not_released() {
+        let (a, far) = largest(&[100, 101, 3], 2, 1, &[]);
+        let (b, _) = largest(&[101, 100, 3], 2, 1, &[]);
+        assert!(a == b && far > 40);
+    }
+
+    #[test]
+    fn threshold_has_the_tail_that_delta_allows() {
+        for delta in [1e-12, 1e-5, 0.01, 0.3] {
+            let test = StabilityTest::new(0.7, delta).unwrap();
+            let tail = 0.5 * (-(test.threshold as f64) / 2f64.powi(40)).exp();
+            assert!(tail <= delta && tail > 0.999_99 * delta, "{tail}");
+        }
+        assert!(StabilityTest::new(0.0, 0.1).is_err() && StabilityTest::new(1.0, 0.0).is_err());
+    }
+}

@@ -1,0 +1,156 @@
+//! Two disjoint sets of records: one to train on, one to try on. Which record is where is decided by coins that look at no record, so that
+//! whatever is done with the first costs the records of the second nothing, and the other way round.
+
+use crate::store::data::{Dataset, PADDING, Rows};
+use crate::rng::{Entropy, Rate, Stream, Words};
+use crate::error::{Error, Result};
+
+/// How much is held out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum HeldOut {
+    /// So many units, for a number of units that is public: a uniform choice of slots.
+    Units(usize),
+    /// Each unit by a coin of its own. One more record leaves the coins of the others as they are.
+    Each(Rate),
+}
+
+/// Records to train on and records to try on.
+pub struct Split {
+    pub(crate) train: Dataset,
+    pub(crate) trial: Dataset,
+    /// So many units were held out, and how many are left to train on is their number less that.
+    pub(crate) by_count: bool,
+}
+
+impl Dataset {
+    /// Divides the units. The coins stay secret.
+    pub fn split(self, entropy: &Entropy, held_out: HeldOut) -> Result<Split> {
+        let slots = self.slots();
+        let mut rng = entropy.rng(Stream::Parts)?;
+        let out = match held_out {
+            HeldOut::Each(rate) => rate.draw(slots, &mut rng),
+            HeldOut::Units(count) => {
+                if count == 0 || count >= slots {
+                    return Err(Error::domain("units to hold out", count, "give at least 1, and leave some to train on"));
+                }
+                let mut order: Vec<usize> = (0..slots).collect();
+                let mut out = vec![false; slots];
+                for i in 0..count {
+                    let other = i + below((slots - i) as u64, &mut rng) as usize;
+                    order.swap(i, other);
+                    out[order[i]] = true;
+                }
+                out
+            }
+        };
+        let by_count = matches!(held_out, HeldOut::Units(_));
+        Ok(Split { train: self.keep(&out, false), trial: self.keep(&out, true), by_count })
+    }
+
+    /// The units whose mark is this.
+    fn keep(&self, marks: &[bool], wanted: bool) -> Dataset {
+        let mut part = self.empty_like();
+        for slot in (0..marks.len()).filter(|s| marks[*s] == wanted) {
+            let rows = self.rows_of(slot);
+            part.labels.extend(&self.labels[rows.clone()]);
+            match (&mut part.rows, &self.rows) {
+                (Rows::Dense(to), Rows::Dense(from)) => {
+                    to.extend(&from[rows.start * self.dimension..rows.end * self.dimension]);
+                }
+                (Rows::Sparse(to), Rows::Sparse(from)) => {
+                    rows.map(|row| from.row(row)).for_each(|(index, value)| to.push(index, value));
+                }
+                _ => {}
+            }
+            if let Some(units) = &mut part.units {
+                units.push(part.labels.len());
+            }
+        }
+        if let Rows::Dense(cells) = &mut part.rows {
+            cells.resize(cells.len() + PADDING, 0);
+        }
+        part
+    }
+}
+
+/// A uniform number below `count`, exactly.
+pub(crate) fn below(count: u64, words: &mut impl Words) -> u64 {
+    // Words at and beyond the largest multiple of count are drawn again.
+    let spare = (u64::MAX % count + 1) % count;
+    loop {
+        let word = words.word();
+        if word <= u64::MAX - spare {
+            return word % count;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DatasetBuilder, RowShape};
+
+    fn data(sparse: bool, rows_per_unit: Option<usize>) -> Dataset {
+        let shape = RowShape { dimension: 3, row_norm: 1.0, sparse, rows_per_unit };
+        let mut builder = DatasetBuilder::new(&Entropy::simulated(1), shape).unwrap();
+        for i in 0..200 {
+            for _ in 0..if rows_per_unit.is_some() { i % 3 } else { 1 } {
+                builder.row(&[i as f64 / 400.0, 0.0, 0.5], i as f32);
+            }
+            builder.end_unit();
+        }
+        builder.build()
+    }
+
+    #[test]
+    fn every_unit_is_in_one_part_with_all_of_its_rows() {
+        for (sparse, units) in [(false, None), (true, None), (false, Some(2)), (true, Some(2))] {
+            for held_out in [HeldOut::Units(30), HeldOut::Each(Rate::new(0.15).unwrap())] {
+                let whole = data(sparse, units);
+                let rows = whole.labels.len();
+                let split = whole.split(&Entropy::simulated(3), held_out).unwrap();
+                assert_eq!(split.train.slots() + split.trial.slots(), 200);
+                assert_eq!(split.train.labels.len() + split.trial.labels.len(), rows);
+                if held_out == HeldOut::Units(30) {
+                    assert_eq!(split.trial.slots(), 30);
+                }
+                let mut seen: Vec<f32> = Vec::new();
+                for part in [&split.train, &split.trial] {
+                    assert_ne!(part.id, 0);
+                    for slot in 0..part.slots() {
+                        let unit = part.unit(slot);
+                        for row in 0..unit.rows() {
+                            let label = unit.label(row);
+                            let mut first = 0.0;
+                            unit.each(row, |i, x| first += if i == 0 { x } else { 0.0 });
+                            assert!((first - f64::from(label) / 400.0).abs() < 1e-3, "rows keep their labels");
+                            seen.push(label);
+                        }
+                    }
+                }
+                seen.sort_by(f32::total_cmp);
+                let mut again: Vec<f32> = data(sparse, units).labels.clone();
+                again.sort_by(f32::total_cmp);
+                assert_eq!(seen, again);
+            }
+        }
+        assert!(data(false, None).split(&Entropy::simulated(1), HeldOut::Units(0)).is_err());
+        assert!(data(false, None).split(&Entropy::simulated(1), HeldOut::Units(200)).is_err());
+    }
+
+    /// Which slots are held out depends on the seed and on nothing in the records.
+    #[test]
+    fn coins_look_at_no_record() {
+        let marks = |change: bool| {
+            let shape = RowShape { dimension: 1, row_norm: 1.0, sparse: false, rows_per_unit: None };
+            let mut builder = DatasetBuilder::new(&Entropy::simulated(1), shape).unwrap();
+            (0..50).for_each(|i| builder.row(&[if change { 0.9 } else { -0.1 }], i as f32));
+            builder.build().split(&Entropy::simulated(8), HeldOut::Units(10)).unwrap().trial.labels
+        };
+        assert_eq!(marks(false), marks(true));
+        let mut rng = crate::NoiseRng::from_key([5; 32]);
+        let mut counts = [0u32; 7];
+        (0..70_000).for_each(|_| counts[below(7, &mut rng) as usize] += 1);
+        assert!(counts.iter().all(|c| (f64::from(*c) - 10_000.0).abs() < 600.0), "{counts:?}");
+    }
+}

@@ -73,9 +73,7 @@ fn search<E: From<Error>>(
 ) -> Result<(f64, bool), E> {
     check_epsilon(target.epsilon)?;
     check_delta(target.delta, true)?;
-    let excess = |x: f64| -> Result<f64> {
-        event_of(x).map_or(Ok(target.farthest()), |event| target.excess(&event, adjacency))
-    };
+    let excess = |x: f64| -> Result<f64> { event_of(x).map_or(Ok(target.farthest()), |event| target.excess(&event, adjacency)) };
     let (mut low, mut high) = (start, start);
     let mut at_high = excess(high)?;
     let mut at_low = at_high;

@@ -290,8 +290,12 @@ mod tests {
         let at = |nm| super::super::epsilon(&o(nm), Adjacency::ZeroOut, 1e-5).unwrap().bound.upper;
         assert!((at(0.027) - 848.63).abs() < 0.01 && (at(0.0265) - 877.84).abs() < 0.01, "{} {}", at(0.027), at(0.0265));
         for target in [670.0, 705.0] {
-            let found =
-                super::super::calibrate::<crate::Error>(super::super::Target { epsilon: target, delta: 1e-6 }, |x| Ok(o(x)), Adjacency::ZeroOut).unwrap();
+            let found = super::super::calibrate::<crate::Error>(
+                super::super::Target { epsilon: target, delta: 1e-6 },
+                |x| Ok(o(x)),
+                Adjacency::ZeroOut,
+            )
+            .unwrap();
             assert!(found > 0.02, "{found}");
         }
         // It does not spread into compositions and selections either.

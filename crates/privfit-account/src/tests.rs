@@ -160,7 +160,9 @@ fn inputs_outside_of_their_domain_are_errors() {
         assert!(epsilon(&Event::gaussian(bad), Adjacency::ZeroOut, 1e-5).is_err(), "{bad}");
         assert!(epsilon(&Event::pure(bad), Adjacency::ZeroOut, 1e-5).is_err());
         assert!(delta(&good, Adjacency::ZeroOut, bad).is_err());
-        assert!(calibrate::<Error>(Target { epsilon: bad, delta: 1e-5 }, |x| Ok(Event::gaussian(x)), Adjacency::ZeroOut).is_err());
+        assert!(
+            calibrate::<Error>(Target { epsilon: bad, delta: 1e-5 }, |x| Ok(Event::gaussian(x)), Adjacency::ZeroOut).is_err()
+        );
     }
     for bad in [-0.1, 0.0, 1.1, f64::NAN] {
         assert!(epsilon(&good.clone().sampled(bad), Adjacency::ZeroOut, 1e-5).is_err());

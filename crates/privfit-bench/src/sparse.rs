@@ -7,8 +7,8 @@ use privfit::account::{Adjacency, Event, Target, calibrate};
 use privfit::constraint::Constraint;
 use privfit::engine::Threads;
 use privfit::fit::{Job, prepare};
+use privfit::kernel::{Choose, ChooseVertex, Dataset, DatasetBuilder, Entropy, Exponential, Loss, RowShape, Run, ScoreVertices};
 use privfit::method::Settings;
-use privfit::kernel::{Dataset, DatasetBuilder, Entropy, Exponential, Loss, RowShape, Run};
 use privfit::{KernelError, Schema};
 use serde_json::json;
 
@@ -103,9 +103,15 @@ impl Task<'_> {
         let mut run = Run::begin(self.data, &self.engine, &self.entropy, &self.planned)?;
         let everyone = run.everyone()?;
         let zero = vec![0.0; self.data.dimension()];
-        let mut scores = run.corner_scores(&everyone, &self.mechanism, &self.loss, false, &zero)?;
+        let mut scores = run.execute(ScoreVertices {
+            on: &everyone,
+            mechanism: &self.mechanism,
+            loss: &self.loss,
+            simplex: false,
+            start: &zero,
+        })?;
         for step in 1..=steps {
-            let (at, negative) = run.choose_corner(&scores)?;
+            let (at, negative) = run.execute(ChooseVertex { scores: &scores })?;
             scores.step(at, if negative { -CORNER } else { CORNER }, part(step))?;
         }
         let weights = run.close(scores.weights())?.into_value();
@@ -122,7 +128,7 @@ impl Task<'_> {
             let chosen = run.at(&self.mechanism, |run, scale| {
                 let clocks = run.draw(&scale, 2 * d)?;
                 let scores = everyone.gradient_scores(&clocks, &weights, &self.loss)?;
-                run.choose(clocks, &scores, &self.mechanism, 1)
+                run.execute(Choose { clocks, scores: &scores, mechanism: &self.mechanism, count: 1 })
             })?;
             let at = chosen.indices()[0];
             weights.iter_mut().for_each(|w| *w *= 1.0 - part(step));

@@ -9,9 +9,9 @@ use privfit::Artifact;
 use privfit::constraint::Constraint;
 use privfit::data::load::Source;
 use privfit::fit::{Job, public_rows};
+use privfit::kernel::Entropy;
 use privfit::measure::{self, Measured};
 use privfit::method::Settings;
-use privfit::kernel::Entropy;
 use privfit::{Error, spend};
 
 /// Flags of a private measurement.

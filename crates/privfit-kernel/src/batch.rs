@@ -1,18 +1,20 @@
 //! The records that take part in a step, and the sums over them.
 
-use crate::query::contribution::{Blockwise, Contribution, Draw, Learner, Sink, Units};
-use crate::store::data::{Dataset, Unit};
-use crate::query::gradient::{SlopeGrid, add_gradients};
-use crate::query::loss::Loss;
+use crate::engine::{Pass, Seam};
+use crate::error::{Error, Result};
 use crate::mechanism::{Grid, GridKind, ROW_LIMIT};
 use crate::norm::{L2, LInf, Norm, quantise};
+use crate::query::contribution::{Blockwise, Contribution, Draw, Sink, Units};
+use crate::query::gradient::{SlopeGrid, add_gradients};
+use crate::query::loss::Loss;
 use crate::quiet::quietly;
-use crate::value::{Bounded, Noise, Origin, Sensitive};
-use crate::engine::{Engine, Pass};
-use crate::error::{Error, Result};
+use crate::store::dataset::Dataset;
+use crate::store::memory::zeros;
+use crate::value::{Bounded, Noise, Origin};
 use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Slots in a block of a `Blockwise` sum.
 pub(crate) const UNITS_IN_BLOCK: usize = 32;
@@ -40,7 +42,7 @@ impl Chosen {
     }
 
     /// Those of a range, in order.
-    fn each(&self, range: Range<usize>, f: impl FnMut(usize)) {
+    pub(crate) fn each(&self, range: Range<usize>, f: impl FnMut(usize)) {
         match self {
             Chosen::All => range.for_each(f),
             Chosen::Marks(marks) => range.filter(|slot| marks[*slot]).for_each(f),
@@ -57,7 +59,7 @@ impl Chosen {
             Chosen::All => None,
             Chosen::Marks(marks) => Some(Cow::Borrowed(marks)),
             Chosen::Listed(list) => {
-                let mut marks = vec![false; slots];
+                let mut marks = zeros::<bool>(slots);
                 list.iter().for_each(|slot| marks[*slot] = true);
                 Some(Cow::Owned(marks))
             }
@@ -68,7 +70,7 @@ impl Chosen {
 /// Records of one step. Made by `Run`, which knows how they were drawn.
 pub struct Batch<'d> {
     pub(crate) data: &'d Dataset,
-    pub(crate) engine: &'d dyn Engine,
+    pub(crate) seam: Arc<Seam<'d>>,
     pub(crate) chosen: Chosen,
     pub(crate) origin: Origin,
     pub(crate) run: u64,
@@ -101,7 +103,7 @@ impl<'d> Batch<'d> {
         let dimension = contribution.dimension;
         let kinds = [GridKind::Clipped, GridKind::Spherical { dimension }, GridKind::Scores];
         let grid = self.grid(noise, dimension, &kinds)?;
-        if grid.kind == GridKind::Scores && (self.data.slots() as f64) * grid.bound as f64 >= 2f64.powi(62) {
+        if grid.kind == GridKind::Scores && (self.data.total() as f64) * grid.bound as f64 >= 2f64.powi(62) {
             // Wrapping is harmless for added noise, which wraps with it; a comparison of scores would see it.
             return Err(Error::Mismatch {
                 what: "scores of so many records do not fit in 64 bits: give their number to Exponential::new",
@@ -115,7 +117,7 @@ impl<'d> Batch<'d> {
             let mut touched = Vec::new();
             let (mut compact, mut integers) = (Vec::new(), Vec::new());
             self.chosen.each(range, |slot| {
-                let mut draw = Draw { key: &self.unit_key, slot };
+                let mut draw = Draw { key: &self.unit_key, index: (self.data.first + slot) as u64 };
                 let mut sink = Sink { values: &mut values, touched: &mut touched, marks: &mut marks };
                 let unit = self.data.unit(slot);
                 let call = || (contribution.add)(&contribution.parameters, unit, &mut draw, &mut sink);
@@ -136,9 +138,12 @@ impl<'d> Batch<'d> {
                 touched.clear();
             });
         };
-        let mut total = vec![0i64; dimension];
-        self.engine.sum(&Pass { slots: self.data.slots(), granule: 1, add: &add }, &mut total)?;
-        Ok(self.finish(total, grid))
+        Ok(self.finish(self.share(1, dimension, &add), grid))
+    }
+
+    /// This process's part of a sum.
+    fn share(&self, granule: usize, dimension: usize, add: &(dyn Fn(Range<usize>, &mut [i64]) + Sync)) -> Vec<i64> {
+        self.seam.share(&Pass { slots: self.data.slots(), granule, add }, dimension)
     }
 
     /// Sum of gradients of a linear model with weights output after output; the mechanism must come from
@@ -151,10 +156,8 @@ impl<'d> Batch<'d> {
         if weights.len() != dimension {
             return Err(Error::Mismatch { what: "the number of weights is not features x outputs" });
         }
-        let mut total = vec![0i64; dimension];
         if self.data.units.is_some() {
-            self.unit_gradients(&grid, weights, loss, &mut total)?;
-            return Ok(self.finish(total, grid));
+            return Ok(self.finish(self.unit_gradients(&grid, weights, loss), grid));
         }
         let clip = loss.lipschitz * self.data.row_norm;
         let slopes = SlopeGrid::new(loss, &grid, ROW_LIMIT).filter(|_| (grid.clip / clip - 1.0).abs() < 1e-9);
@@ -167,8 +170,7 @@ impl<'d> Batch<'d> {
         let add = |range: Range<usize>, out: &mut [i64]| {
             add_gradients(self.data, range, marks.as_deref(), weights, loss, slopes, out);
         };
-        self.engine.sum(&Pass { slots: self.data.slots(), granule: 1, add: &add }, &mut total)?;
-        Ok(self.finish(total, grid))
+        Ok(self.finish(self.share(1, dimension, &add), grid))
     }
 
     /// Scores for a choice among corners: first the negative gradient, coordinate after coordinate, then the gradient, so that the
@@ -198,9 +200,11 @@ impl<'d> Batch<'d> {
         if plus.len() != total.len() {
             return Err(Error::Mismatch { what: "the public vector has another length than the gradient" });
         }
-        // Both below 2^61: comparisons of sizes must not see a sum that wrapped.
+        // Both below 2^61: comparisons of sizes must not see a sum that wrapped. What is public is added once.
         let cut = 2f64.powi(61);
-        total.iter_mut().zip(plus).for_each(|(t, p)| *t += (p / grid.unit).round().max(-cut).min(cut) as i64);
+        if self.seam.leads() {
+            total.iter_mut().zip(plus).for_each(|(t, p)| *t += (p / grid.unit).round().max(-cut).min(cut) as i64);
+        }
         Ok(self.finish(total, grid))
     }
 
@@ -212,16 +216,14 @@ impl<'d> Batch<'d> {
         if weights.len() != dimension {
             return Err(Error::Mismatch { what: "the number of weights is not features x outputs" });
         }
-        if (self.data.slots() as f64) * grid.bound as f64 >= 2f64.powi(61) {
+        if (self.data.total() as f64) * grid.bound as f64 >= 2f64.powi(61) {
             return Err(Error::Mismatch { what: "scores of so many records do not fit in 64 bits" });
         }
         let marks = self.chosen.marks(self.data.slots());
         let add = |range: Range<usize>, out: &mut [i64]| {
             add_gradients(self.data, range, marks.as_deref(), weights, loss, slopes, out);
         };
-        let mut total = vec![0i64; dimension];
-        self.engine.sum(&Pass { slots: self.data.slots(), granule: 1, add: &add }, &mut total)?;
-        Ok((total, grid))
+        Ok((self.share(1, dimension, &add), grid))
     }
 
     /// How slopes become integers in scores that are gradients, if the grid was made for them, for this loss and for these rows.
@@ -238,7 +240,7 @@ impl<'d> Batch<'d> {
         slopes.ok_or(Error::Mismatch { what: "Exponential::for_gradients was made for another loss or row norm" })
     }
 
-    fn unit_gradients(&self, grid: &Grid, weights: &[f64], loss: &Loss, total: &mut [i64]) -> Result<()> {
+    fn unit_gradients(&self, grid: &Grid, weights: &[f64], loss: &Loss) -> Vec<i64> {
         let (d, k) = (self.data.dimension, loss.outputs);
         let add = |range: Range<usize>, out: &mut [i64]| {
             let mut sum = vec![0f64; d * k];
@@ -260,7 +262,7 @@ impl<'d> Batch<'d> {
                 out.iter_mut().zip(&integers).for_each(|(o, z)| *o = o.wrapping_add(*z));
             });
         };
-        self.engine.sum(&Pass { slots: self.data.slots(), granule: 1, add: &add }, total)
+        self.share(1, d * k, &add)
     }
 
     /// Sum of blocks: norms first, weights min(1, clip/norm), then one weighted sum a block in floating point, put on the grid
@@ -304,22 +306,9 @@ impl<'d> Batch<'d> {
                 start = end;
             }
         };
-        let mut total = vec![0i64; dimension];
-        self.engine.sum(&Pass { slots: self.data.slots(), granule: UNITS_IN_BLOCK, add: &add }, &mut total)?;
-        let mut value = self.finish(total, grid);
+        let mut value = self.finish(self.share(UNITS_IN_BLOCK, dimension, &add), grid);
         value.origin.order_dependent = true;
         Ok(value)
-    }
-
-    /// Trains a model on this part of the data; it stays inside of the kernel. A learner that panics leaves no model, and nobody
-    /// hears of it.
-    pub fn train<M>(&self, learner: &Learner<M>) -> Sensitive<Option<M>> {
-        let mut own = Vec::new();
-        self.chosen.each(0..self.data.slots(), |slot| own.push(slot));
-        let mut units = own.into_iter().map(|slot| self.data.unit(slot));
-        let call = || (learner.train)(&learner.parameters, &mut units as &mut dyn Iterator<Item = Unit<'_>>);
-        let value = quietly(call);
-        Sensitive { value, run: self.run, part: self.origin.part, claim: None, order_dependent: false }
     }
 }
 

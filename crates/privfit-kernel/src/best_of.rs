@@ -1,14 +1,14 @@
 //! The best of a random number of runs. Each run draws a candidate, trains it on one part of the records and scores it on the other; the
 //! winner leaves, and nothing else does. How many runs counted stays secret: as many are made whatever that number is.
 
+use crate::account::{Adjacency, Event, Stopping};
+use crate::engine::Engine;
+use crate::error::{Error, Result};
 use crate::quiet::quietly;
 use crate::rng::{Entropy, NoiseRng, Rate, Stream};
 use crate::run::Run;
 use crate::store::split::{Split, below};
 use crate::value::{Numerics, Released};
-use crate::account::{Adjacency, Event, Stopping};
-use crate::engine::Engine;
-use crate::error::{Error, Result};
 
 /// A selection, complete before data are opened.
 #[derive(Clone, Debug)]

@@ -35,10 +35,15 @@ pub enum Error {
     Entropy,
     /// There is no memory for the records.
     Memory,
+    /// The processes of a job do not answer, or not as they should.
+    Engine {
+        /// What happened.
+        what: &'static str,
+    },
 }
 
 /// Result of the kernel.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     pub(crate) fn domain(what: &'static str, given: impl ToString, allowed: &'static str) -> Self {
@@ -61,6 +66,7 @@ impl fmt::Display for Error {
                 write!(f, "{what}: draw the noise from the scale that the value was summed on, in the same run")
             }
             Error::Memory => write!(f, "there is not enough memory for the records: use a larger machine, or fewer columns"),
+            Error::Engine { what } => write!(f, "{what}: see that all of them run, then begin a new run"),
             Error::Entropy => {
                 write!(f, "the operating system gave no randomness: check that getrandom(2) or /dev/urandom works, then retry")
             }

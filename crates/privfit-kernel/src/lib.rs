@@ -7,6 +7,7 @@
 
 pub use privfit_account as account;
 
+mod audit;
 mod batch;
 mod best_of;
 pub mod engine;
@@ -23,30 +24,33 @@ mod store;
 mod value;
 
 #[cfg(test)]
-mod replay_tests;
-#[cfg(test)]
 mod run_tests;
 #[cfg(test)]
 mod support_tests;
 #[cfg(test)]
 mod tests;
 
+pub use audit::transcript::{Movement, ReleasedVector, Transcript};
 pub use batch::Batch;
 pub use best_of::{BestOf, Candidates, Winner};
 pub use error::{Error, Result};
 pub use mechanism::{Exponential, Gaussian, Laplace, Mechanism, Reach, Scale};
 pub use norm::{L1, L2, LInf, Norm};
+pub use query::Query;
+pub use query::choice::{Choose, ChooseLargest, StabilityTest, StableSupport};
+pub use query::columns::{Fit, SelectColumns};
 pub use query::contribution::{Blockwise, Contribution, Draw, Learner, Sink, Units};
-pub use query::descent::{Descent, Pace, Stability};
-pub use query::lazy_scores::CornerScores;
+pub use query::descent::{Descend, Descent, Pace, Stability};
+pub use query::ensemble::{Average, SparseModel, SupportVotes, Train, Votes};
 pub use query::loss::{Loss, LossParameters};
-pub use query::minimise::Problem;
-pub use query::operator::{PublicRows, norm_bound};
+pub use query::minimise::{LinearTerm, Minimise, MinimiseElastic, Problem, ProblemSize};
+pub use query::projection::{Project, PublicRows, norm_bound, products_error};
+pub use query::vertices::{ChooseVertex, ScoreVertices, VertexScores};
 pub use quiet::quietly;
 pub use rng::{Entropy, NoiseRng, Rate, Stream};
-pub use run::{
-    Additive, Fit, Heard, LinearTerm, Movement, ProblemSize, Run, SparseModel, StabilityTest, Tape, planned_step, products_error,
-};
-pub use store::data::{Dataset, DatasetBuilder, NoMemory, RowShape, Unit, grow};
+pub use run::{Additive, Run, planned_step};
+pub use store::builder::DatasetBuilder;
+pub use store::dataset::{ALIGNMENT, Dataset, RowShape, Unit};
+pub use store::memory::{NoMemory, grow};
 pub use store::split::{HeldOut, Split};
 pub use value::{Bounded, Local, Noise, Numerics, Released, Sensitive, Support, Theorem};

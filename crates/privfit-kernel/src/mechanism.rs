@@ -1,10 +1,10 @@
 //! Mechanisms: how far one unit reaches, how much noise covers it, and the event that says so. All public, all before data.
 
+use crate::account::Event;
+use crate::error::{Error, Result};
 use crate::norm::{L1, L2, LInf, Norm, root_up};
 use crate::sampling::sampler::{Sampler, Shape};
 use crate::value::{Brand, Numerics};
-use crate::account::Event;
-use crate::error::{Error, Result};
 
 /// How far one unit can move an integer value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,10 +126,6 @@ impl Grid {
             Shape::Gaussian => Event::DiscreteGaussian { sigma: 1 << self.bits, reach, replace_reach, dimension },
             Shape::Laplace => Event::DiscreteLaplace { scale: 1 << self.bits, reach, replace_reach, dimension },
         }
-    }
-
-    pub(crate) fn sampler(&self) -> Sampler {
-        Sampler::new(self.shape, self.bits)
     }
 }
 

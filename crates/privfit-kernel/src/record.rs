@@ -1,8 +1,8 @@
 //! What a run did, and whether that fits in what was planned.
 
-use crate::value::Numerics;
 use crate::account::{Adjacency, ConcentratedAccountant, Event};
 use crate::error::{Error, Result};
+use crate::value::Numerics;
 
 /// Releases in order, equal neighbours counted.
 #[derive(Default)]

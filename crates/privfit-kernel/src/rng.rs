@@ -4,6 +4,8 @@
 //! simulation only, and whatever it touched is marked as not private.
 
 use crate::error::{Error, Result};
+use crate::store::dataset::ALIGNMENT;
+use crate::store::memory::grow;
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,7 +59,7 @@ impl Entropy {
         matches!(self.source, Source::Simulated { .. })
     }
 
-    fn key(&self, stream: Stream) -> Result<[u8; 32]> {
+    pub(crate) fn key(&self, stream: Stream) -> Result<[u8; 32]> {
         let mut key = [0u8; 32];
         match &self.source {
             Source::System { fill } => {
@@ -179,18 +181,49 @@ impl Rate {
 
     /// So many exact Bernoullis. Sixteen bits decide nearly always; only if they equal those of the rate, 48 more are drawn.
     pub(crate) fn draw(self, count: usize, words: &mut impl Words) -> Vec<bool> {
+        let mut out = Vec::new();
+        self.draw_into(count, words, &mut out);
+        out
+    }
+
+    fn draw_into(self, count: usize, words: &mut impl Words, out: &mut Vec<bool>) {
         const REST: u64 = (1 << 48) - 1;
         let (first, rest) = ((self.numerator >> 48) as u16, self.numerator & REST);
-        let mut out = Vec::with_capacity(count);
-        while out.len() < count {
+        grow(out, count);
+        let mut left = count;
+        while left > 0 {
             let word = words.word();
-            for part in 0..4.min(count - out.len()) {
+            for part in 0..4.min(left) {
                 let bits = (word >> (16 * part)) as u16;
                 out.push(bits < first || bits == first && words.word() & REST < rest);
             }
+            left -= 4.min(left);
         }
+    }
+
+    /// One for each of so many units, the first of which has this index among those of all processes.
+    pub(crate) fn draw_units(self, key: &[u8; 32], first: usize, count: usize) -> Vec<bool> {
+        let mut out = Vec::new();
+        grow(&mut out, count);
+        unit_blocks(key, first, count, |units, rng| self.draw_into(units, rng, &mut out));
         out
     }
+}
+
+/// Calls with the generator of each block of units, and how many of its units there are. Keyed by the index of the block, so that no draw
+/// depends on how units are divided among processes.
+pub(crate) fn unit_blocks(key: &[u8; 32], first: usize, count: usize, mut f: impl FnMut(usize, &mut NoiseRng)) {
+    debug_assert!(first.is_multiple_of(ALIGNMENT), "a process holds whole blocks");
+    for start in (0..count).step_by(ALIGNMENT) {
+        f(ALIGNMENT.min(count - start), &mut indexed(key, (first + start) as u64));
+    }
+}
+
+/// The generator of one index under a key.
+pub(crate) fn indexed(key: &[u8; 32], index: u64) -> NoiseRng {
+    let mut key = *key;
+    key[24..].iter_mut().zip(index.to_le_bytes()).for_each(|(k, i)| *k ^= i);
+    NoiseRng::from_key(key)
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! The kernel as a method author sees it: runs, plans, forks, votes, minimisers; and the tests T-N11 and T-N12.
 
-use crate::tests::{LOGISTIC, dataset, identity, integers, shape};
 use super::*;
 use crate::account::{Accountant, Adjacency, Event, GaussianAccountant};
 use crate::engine::Threads;
 use crate::error::Error;
+use crate::tests::{LOGISTIC, dataset, identity, integers, shape};
 
 /// A whole run: plan, noise first, sum, release, close. Executed = planned, and the accountant reads what was executed.
 #[test]
@@ -239,7 +239,7 @@ fn units_of_several_rows_are_clipped_as_one() {
     let batch = run.everyone().unwrap();
     let problem = Problem { loss: &LOGISTIC, ridge: 1.0, tolerance: 1e-3 };
     let linear = LinearTerm::gaussian(1.0);
-    assert!(run.minimize(&batch, problem, Some(linear)).is_err());
+    assert!(run.execute(Minimise { on: &batch, problem, linear: Some(linear) }).is_err());
 }
 
 #[test]
@@ -313,7 +313,7 @@ fn selection_then_values_on_the_selected() {
         .at(&scores, |run, scale| {
             let clocks = run.draw(&scale, 50)?;
             let sum = run.everyone()?.sum(&clocks, &absolute)?;
-            let support = run.choose(clocks, &sum, &scores, 2)?;
+            let support = run.execute(Choose { clocks, scores: &sum, mechanism: &scores, count: 2 })?;
             let means = run.at(&values, |run, scale| {
                 let noise = run.draw(&scale, 2)?;
                 let part = sum.restrict(&support, &scale)?;
@@ -405,11 +405,18 @@ fn panics_and_foreign_labels_are_contained() {
         let (engine, entropy) = (Threads::new(1), Entropy::simulated(1));
         let mut run = Run::begin(data, &engine, &entropy, &Event::Compose(vec![])).unwrap();
         let batch = run.everyone().unwrap();
-        run.minimize(&batch, Problem { loss: &LOGISTIC, ridge: 1.0, tolerance: 1e-4 }, None).unwrap().value
+        run.execute(Minimise { on: &batch, problem: Problem { loss: &LOGISTIC, ridge: 1.0, tolerance: 1e-4 }, linear: None })
+            .unwrap()
+            .value
     };
     let (a, b) = (solve(&build(1.0)), solve(&build(1e30)));
     let distance = ((a[0] - b[0]).powi(2) + (a[1] - b[1]).powi(2)).sqrt();
     assert!(distance <= 1.0 + 2e-4, "{distance}");
+}
+
+/// A model on one part.
+pub(crate) fn train<'d, M: Send>(run: &mut Run<'d>, part: &Batch<'d>, learner: &Learner<M>) -> Sensitive<Option<M>> {
+    run.execute(Train { parts: std::slice::from_ref(part), learner, progress: &|| {} }).unwrap().remove(0)
 }
 
 #[test]
@@ -422,36 +429,38 @@ fn votes_of_parts_and_local_answers() {
     assert_eq!(reach, replace_reach, "votes move as far under zero-out as under replace-one");
     let mut run = Run::begin(&data, &engine, &entropy, &mechanism.event(2)).unwrap();
     // Teachers that always vote 1: the released count of label 1 is near the number of parts.
-    let learner: Learner<f64> = Learner { name: "size", parameters: vec![], train: |_, units| units.count() as f64 };
+    let learner: Learner<f64> = Learner { name: "size", parameters: vec![], train: |_, units, _| units.count() as f64 };
     let parts = run.parts(40).unwrap();
-    let models: Vec<Sensitive<Option<f64>>> = parts.iter().map(|p| p.train(&learner)).collect();
+    let models = run.execute(Train { parts: &parts, learner: &learner, progress: &|| {} }).unwrap();
     assert!((models.iter().filter_map(|m| m.value).sum::<f64>() - 2000.0).abs() < 0.5, "parts are disjoint and complete");
     // Models on all records, or two on one part, would let one unit move many votes.
     let everyone = run.everyone().unwrap();
-    let doubled: Vec<Sensitive<Option<f64>>> = parts.iter().chain(&parts[..1]).map(|p| p.train(&learner)).collect();
-    for wrong in [vec![everyone.train(&learner), everyone.train(&learner)], doubled] {
+    let doubled = parts.iter().chain(&parts[..1]).map(|p| train(&mut run, p, &learner)).collect();
+    for wrong in [vec![train(&mut run, &everyone, &learner), train(&mut run, &everyone, &learner)], doubled] {
         let refused = run.at(&mechanism, |run, scale| {
             let noise = run.draw(&scale, 2)?;
-            run.votes(&noise, &wrong, |_, _| 1, &[0.0]).map(|_| ())
+            run.execute(Votes { noise: &noise, models: &wrong, label: |_, _| 1, point: &[0.0] }).map(|_| ())
         });
         assert!(refused.is_err());
     }
     let out = run
         .at(&mechanism, |run, scale| {
             let noise = run.draw(&scale, 2)?;
-            let votes = run.votes(&noise, &models, |size, _| u32::from(*size > 0.0), &[0.0])?;
+            let votes =
+                run.execute(Votes { noise: &noise, models: &models, label: |size, _| u32::from(*size > 0.0), point: &[0.0] })?;
             run.release(noise, &votes)
         })
         .unwrap();
     assert!((out[1] - 40.0).abs() < 50.0 && out[0].abs() < 50.0, "{out:?}");
+    // A learner that panics leaves nothing behind, and no trace.
+    let touchy: Learner<f64> = Learner { name: "touchy", parameters: vec![], train: |_, _, _| panic!() };
+    assert!(train(&mut run, &parts[0], &touchy).value.is_none());
     let released = run.close(out).unwrap();
     let again = Run::begin(&data, &engine, &entropy, &Event::Compose(vec![])).unwrap();
     let mut answers = 0;
     let local = again.local(&released, |message, unit| message[1] * f64::from(unit.label(0)));
     data.deliver(local, |_, _| answers += 1).unwrap();
-    // A learner or an answer that panics leaves nothing behind, and no trace.
-    let touchy: Learner<f64> = Learner { name: "touchy", parameters: vec![], train: |_, _| panic!() };
-    assert!(parts[0].train(&touchy).value.is_none());
+    // Nor does an answer.
     let silent = again.local(&released, |_, _| -> f64 { panic!() });
     data.deliver(silent, |_, _| answers += 1).unwrap();
     assert_eq!(answers, 2000);
@@ -466,7 +475,7 @@ fn minimiser_is_certified_and_the_same_on_every_engine() {
         let engine = Threads::new(threads);
         let mut run = Run::begin(&data, &engine, &entropy, &Event::NotPrivate { why: "test".into() }).unwrap();
         let batch = run.everyone().unwrap();
-        run.minimize(&batch, problem, None).unwrap().value
+        run.execute(Minimise { on: &batch, problem, linear: None }).unwrap().value
     };
     let theta = solve(1);
     assert_eq!(theta, solve(2));
@@ -490,11 +499,12 @@ fn tolerance_below_the_rounding_floor_is_refused() {
     let mut run = Run::begin(&data, &engine, &entropy, &Event::NotPrivate { why: "test".into() }).unwrap();
     let batch = run.everyone().unwrap();
     let problem = |tolerance| Problem { loss: &LOGISTIC, ridge: 2.7, tolerance };
-    assert!(run.minimize(&batch, problem(2.7e-13), None).is_err());
-    let objective = crate::query::minimise::Objective {
+    assert!(run.execute(Minimise { on: &batch, problem: problem(2.7e-13), linear: None }).is_err());
+    let objective = crate::query::solver::Objective {
         data: &data,
         chosen: None,
-        engine: &engine,
+        threads: &engine,
+        seam: None,
         problem: problem(1e-9),
         linear: vec![0.0; 10],
         linear_bound: 0.0,
@@ -527,7 +537,11 @@ fn objective_perturbation_ends_with_output_noise() {
     let theta = run
         .at(&output, |run, scale| {
             let noise = run.draw(&scale, 4)?;
-            let minimum = run.minimize(&batch, Problem { loss: &LOGISTIC, ridge, tolerance }, Some(linear))?;
+            let minimum = run.execute(Minimise {
+                on: &batch,
+                problem: Problem { loss: &LOGISTIC, ridge, tolerance },
+                linear: Some(linear),
+            })?;
             let value = run.bounded(&noise, minimum)?;
             run.release(noise, &value)
         })
@@ -550,7 +564,10 @@ fn objective_perturbation_ends_with_output_noise() {
     // Objective perturbation that was not planned is refused before it is solved.
     let mut run = Run::begin(&data, &engine, &entropy, &output.event(4)).unwrap();
     let batch = run.everyone().unwrap();
-    assert!(run.minimize(&batch, Problem { loss: &LOGISTIC, ridge, tolerance }, Some(linear)).is_err());
+    assert!(
+        run.execute(Minimise { on: &batch, problem: Problem { loss: &LOGISTIC, ridge, tolerance }, linear: Some(linear) })
+            .is_err()
+    );
 }
 
 /// The event carries the ratio of integers that was really used, and the accountant never sees less noise than was asked for.
@@ -623,7 +640,9 @@ fn sharp_corners_are_solved() {
             let planned = Event::gaussian(1.0);
             let mut run = Run::begin(&data, &engine, &entropy, &planned).unwrap();
             let batch = run.everyone().unwrap();
-            assert!(run.minimize(&batch, Problem { loss: &SHARP, ridge, tolerance }, None).is_ok());
+            assert!(
+                run.execute(Minimise { on: &batch, problem: Problem { loss: &SHARP, ridge, tolerance }, linear: None }).is_ok()
+            );
         }
     }
 }
@@ -657,7 +676,7 @@ fn chosen_scores_are_not_chosen_votes() {
         let out = run.at(&scores, |run, scale| {
             let clocks = run.draw(&scale, 4)?;
             let sum = run.everyone()?.sum(&clocks, &identity(4))?;
-            let support = run.choose(clocks, &sum, &scores, 2)?;
+            let support = run.execute(Choose { clocks, scores: &sum, mechanism: &scores, count: 2 })?;
             run.at(&values, |_, scale| sum.restrict(&support, &scale).map(|_| ()))
         });
         assert_eq!(out.is_ok(), fits);
@@ -679,7 +698,7 @@ fn order_is_refused_under_add_remove() {
             let out = run.at(&mechanism, |run, scale| {
                 let noise = run.draw(&scale, 4)?;
                 let everyone = run.everyone()?;
-                let minimiser = run.minimize(&everyone, problem, None)?;
+                let minimiser = run.execute(Minimise { on: &everyone, problem, linear: None })?;
                 let value = run.bounded(&noise, minimiser)?;
                 run.release(noise, &value)
             })?;

@@ -1,9 +1,10 @@
 //! Choices of columns, runs on some of them, teachers: neighbours are as close as the reach says, and what must not be is refused.
 
-use crate::tests::{LOGISTIC, dataset, shape};
-use super::*;
 use crate::account::Event;
 use crate::engine::Threads;
+use crate::run_tests::train;
+use crate::tests::{LOGISTIC, dataset, shape};
+use crate::*;
 
 fn unplanned() -> Event {
     Event::NotPrivate { why: "test".into() }
@@ -99,7 +100,7 @@ fn corners_are_not_coordinates() {
             assert!(corners.restrict(&both, &scale).is_err());
             Ok(())
         })?;
-        assert!(run.choose_largest(clocks, &corners, &scores, 1, &[]).is_err());
+        assert!(run.execute(ChooseLargest { clocks, values: &corners, mechanism: &scores, count: 1, except: &[] }).is_err());
         Ok(())
     })
     .unwrap();
@@ -139,7 +140,7 @@ fn public_columns_are_left_out() {
             .at(&scores, |run, scale| {
                 let clocks = run.draw(&scale, 4)?;
                 let values = run.everyone()?.gradient_coordinates(&clocks, &[0.0; 4], &LOGISTIC, &[0.0; 4])?;
-                run.choose_largest(clocks, &values, &scores, 9, &[round % 4])
+                run.execute(ChooseLargest { clocks, values: &values, mechanism: &scores, count: 9, except: &[round % 4] })
             })
             .unwrap();
         let mut chosen = support.indices().to_vec();
@@ -171,7 +172,7 @@ fn a_run_on_some_columns_has_the_same_records() {
             let many: Vec<(usize, f64)> = (0..290).rev().map(|c| (c, 1.0)).collect();
             for (columns, fit) in [(&few, Fit::Within(0.1)), (&few, Fit::Sphere), (&many, Fit::Within(2.0)), (&many, Fit::Sphere)]
             {
-                let checked: crate::Result<()> = run.narrow(columns, fit, |inner| {
+                let checked: crate::Result<()> = run.select_columns(SelectColumns { columns, fit }, |inner| {
                     assert_eq!(inner.everyone()?.data.slots(), data.slots());
                     for slot in 0..data.slots() {
                         let everyone = inner.everyone()?;
@@ -206,9 +207,20 @@ fn a_run_on_some_columns_has_the_same_records() {
                 });
                 checked.unwrap();
             }
-            assert!(run.narrow(&[(300, 1.0)], Fit::Sphere, |_| crate::Result::Ok(())).is_err());
-            assert!(run.narrow(&[], Fit::Sphere, |_| crate::Result::Ok(())).is_err());
-            assert!(run.narrow(&[(1, 1.0)], Fit::Within(0.0), |_| crate::Result::Ok(())).is_err());
+            assert!(
+                run.select_columns(SelectColumns { columns: &[(300, 1.0)], fit: Fit::Sphere }, |_| crate::Result::<()>::Ok(()))
+                    .is_err()
+            );
+            assert!(
+                run.select_columns(SelectColumns { columns: &[], fit: Fit::Sphere }, |_| crate::Result::<()>::Ok(())).is_err()
+            );
+            assert!(
+                run.select_columns(
+                    SelectColumns { columns: &[(1, 1.0)], fit: Fit::Within(0.0) },
+                    |_| crate::Result::<()>::Ok(())
+                )
+                .is_err()
+            );
         }
     }
 }
@@ -228,12 +240,15 @@ fn the_record_goes_in_and_comes_back() {
         })
     };
     let mut run = Run::begin(&data, &engine, &entropy, &planned).unwrap();
-    run.narrow(&[(1, 1.0), (3, 1.0)], Fit::Within(1.0), |run| one(run, 2)).unwrap();
-    assert!(run.narrow(&[(1, 1.0), (3, 1.0)], Fit::Within(1.0), |run| one(run, 2)).is_err(), "planned once");
+    run.select_columns(SelectColumns { columns: &[(1, 1.0), (3, 1.0)], fit: Fit::Within(1.0) }, |run| one(run, 2)).unwrap();
+    assert!(
+        run.select_columns(SelectColumns { columns: &[(1, 1.0), (3, 1.0)], fit: Fit::Within(1.0) }, |run| one(run, 2)).is_err(),
+        "planned once"
+    );
     assert!(run.close(()).is_err(), "and the second part is missing");
     let mut run = Run::begin(&data, &engine, &entropy, &planned).unwrap();
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        run.narrow(&[(1, 1.0)], Fit::Sphere, |_| -> crate::Result<()> { panic!() })
+        run.select_columns(SelectColumns { columns: &[(1, 1.0)], fit: Fit::Sphere }, |_| -> crate::Result<()> { panic!() })
     }));
     assert!(caught.is_err() && run.everyone().is_err(), "its record is gone, so it must not go on");
     // Another run in its place would bring back another record.
@@ -241,11 +256,12 @@ fn the_record_goes_in_and_comes_back() {
     let (engine, entropy): (&'static Threads, &'static Entropy) =
         (Box::leak(Box::new(Threads::new(1))), Box::leak(Box::new(Entropy::simulated(1))));
     let mut run = Run::begin(&data, engine, entropy, &planned).unwrap();
-    let swapped: crate::Result<()> = run.narrow(&[(1, 1.0), (3, 1.0)], Fit::Within(1.0), |inner| {
-        one(inner, 2)?;
-        let _ = std::mem::replace(inner, Run::begin(other, engine, entropy, &planned)?);
-        Ok(())
-    });
+    let swapped: crate::Result<()> =
+        run.select_columns(SelectColumns { columns: &[(1, 1.0), (3, 1.0)], fit: Fit::Within(1.0) }, |inner| {
+            one(inner, 2)?;
+            let _ = std::mem::replace(inner, Run::begin(other, engine, entropy, &planned)?);
+            Ok(())
+        });
     assert!(swapped.is_ok() && run.everyone().is_err());
 }
 
@@ -256,17 +272,17 @@ fn averages_move_by_two_radii_over_parts() {
     let (engine, entropy) = (Threads::new(1), Entropy::simulated(1));
     let mut run = Run::begin(&data, &engine, &entropy, &unplanned()).unwrap();
     let parts = run.parts(20).unwrap();
-    let teacher = |model: fn(&[f64], &mut dyn Iterator<Item = Unit<'_>>) -> SparseModel| Learner {
+    let teacher = |model: fn(&[f64], &mut dyn Iterator<Item = Unit<'_>>, &mut NoiseRng) -> SparseModel| Learner {
         name: "t",
         parameters: vec![],
         train: model,
     };
-    let up = teacher(|_, _| vec![(1, 1e300), (2, 0.0)]);
-    let down = teacher(|_, _| vec![(1, -1e300), (1, 5.0), (9, 1.0)]);
-    let bad = teacher(|_, _| vec![(0, f64::NAN)]);
+    let up = teacher(|_, _, _| vec![(1, 1e300), (2, 0.0)]);
+    let down = teacher(|_, _, _| vec![(1, -1e300), (1, 5.0), (9, 1.0)]);
+    let bad = teacher(|_, _, _| vec![(0, f64::NAN)]);
     let mut average = |turned: &Learner<SparseModel>| {
-        let models = parts.iter().enumerate().map(|(i, p)| p.train(if i == 7 { turned } else { &up })).collect();
-        run.average(models, 3.0, 4).unwrap()
+        let models = parts.iter().enumerate().map(|(i, p)| train(&mut run, p, if i == 7 { turned } else { &up })).collect();
+        run.execute(Average { models, radius: 3.0, dimension: 4 }).unwrap()
     };
     let (a, b, c) = (average(&up), average(&down), average(&bad));
     let claim = a.claim.clone().unwrap();
@@ -276,14 +292,18 @@ fn averages_move_by_two_radii_over_parts() {
     assert!((apart(&a.value, &c.value) / claim.zero_out - 0.5).abs() < 1e-6);
     // Seen through public rows, the claim grows with them and still holds.
     let rows = PublicRows::new((0..40).map(|i| f64::from(i % 7) - 3.0).collect(), 4);
-    let (x, y) = (run.through(a, &rows, 10.0).unwrap(), run.through(b, &rows, 10.0).unwrap());
+    let (x, y) = (
+        run.execute(Project { value: a, rows: &rows, longest: 10.0 }).unwrap(),
+        run.execute(Project { value: b, rows: &rows, longest: 10.0 }).unwrap(),
+    );
     assert!(apart(&x.value, &y.value) <= x.claim.clone().unwrap().zero_out);
-    assert!(run.average(vec![parts[0].train(&up), parts[0].train(&up)], 3.0, 4).is_err(), "two teachers of one part");
+    let models = vec![train(&mut run, &parts[0], &up), train(&mut run, &parts[0], &up)];
+    assert!(run.execute(Average { models, radius: 3.0, dimension: 4 }).is_err(), "two teachers of one part");
     // No noise, no privacy: only where that is the plan.
     assert!(run.reveal(x).is_ok());
     let mut private = Run::begin(&data, &engine, &entropy, &Event::Compose(vec![])).unwrap();
     let everyone = private.everyone().unwrap();
-    let model = everyone.train(&up);
+    let model = train(&mut private, &everyone, &up);
     assert!(private.reveal(model).is_err());
 }
 
@@ -295,13 +315,13 @@ fn elastic_minimisers_are_certified_and_close() {
     let solve = |data: &Dataset, lasso: f64| {
         let mut run = Run::begin(data, &engine, &entropy, &unplanned()).unwrap();
         let everyone = run.everyone().unwrap();
-        run.minimize_elastic(&everyone, problem, lasso).unwrap()
+        run.execute(MinimiseElastic { on: &everyone, problem, lasso }).unwrap()
     };
     let base = with_last(&[0.0; 4], 1.0, false);
     let smooth = {
         let mut run = Run::begin(&base, &engine, &entropy, &unplanned()).unwrap();
         let everyone = run.everyone().unwrap();
-        run.minimize(&everyone, problem, None).unwrap().value
+        run.execute(Minimise { on: &everyone, problem, linear: None }).unwrap().value
     };
     let none = solve(&base, 0.0);
     assert!(none.value.iter().zip(&smooth).all(|(a, b)| (a - b).abs() < 1e-4), "without an L1 term it is the ridge minimiser");

@@ -1,10 +1,10 @@
 //! Values on their way out. What is computed from rows has no Debug, Clone, Display, comparison or accessor; it leaves through
 //! a mechanism that records its cost.
 
-use crate::mechanism::{Grid, GridKind};
-use crate::norm::{L2, LInf, Norm};
 use crate::account::{Adjacency, Answer, Event};
 use crate::error::{Error, Result};
+use crate::mechanism::{Grid, GridKind};
+use crate::norm::{L2, LInf, Norm};
 use serde::{Deserialize, Serialize};
 use std::marker::PhantomData;
 

@@ -11,8 +11,8 @@ use crate::loss::Task;
 use crate::model::{Model, RowMap};
 use crate::plan_inputs::PlanInputs;
 use crate::schema::Schema;
-use privfit_kernel::account::{self, Adjacency, Event};
 use privfit_kernel::Numerics;
+use privfit_kernel::account::{self, Adjacency, Event};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 

@@ -16,9 +16,7 @@ use crate::loss::mean::COUNTS;
 use crate::schema::{Schema, UnitOfPrivacy, quote};
 use privfit_kernel::account::{Adjacency, Event, Target, calibrate};
 use privfit_kernel::engine::Threads;
-use privfit_kernel::{
-    Contribution, Dataset, DatasetBuilder, Draw, Entropy, Gaussian, Mechanism, RowShape, Run, Sink, Unit,
-};
+use privfit_kernel::{Contribution, Dataset, DatasetBuilder, Draw, Entropy, Gaussian, Mechanism, RowShape, Run, Sink, Unit};
 use serde::{Deserialize, Serialize};
 
 /// What a schema has from a paid step.
@@ -437,7 +435,7 @@ mod tests {
             };
             plan.release(&mut run).unwrap();
             match &tape {
-                None => tape = Some(run.tape().unwrap()),
+                None => tape = Some(run.transcript().unwrap()),
                 Some(_) => assert!(run.movements().unwrap().iter().all(|m| m.holds(Adjacency::ReplaceOne)), "{odd}"),
             }
         }

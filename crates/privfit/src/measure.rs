@@ -381,7 +381,7 @@ mod tests {
                     let (first, seed) = (data(None, rows_per_unit), entropy());
                     let mut run = Run::recorded(&first, &engine, &seed, &event).unwrap();
                     let out = noise.release(&mut run, &measures).unwrap();
-                    let tape: Arc<_> = run.tape().unwrap();
+                    let tape: Arc<_> = run.transcript().unwrap();
                     let labels = [0.0, 1.0, 2.0, -1.0, -0.3, 77.0, UNKNOWN, f32::NAN];
                     let rows = [vec![1.0, 0.0, 0.0], vec![-9.0, 1e9, 3.0], vec![f64::NAN, 0.0, 0.0], vec![0.0; 3]];
                     let mut moved = 0;

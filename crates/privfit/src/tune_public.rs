@@ -12,8 +12,8 @@ use crate::fit::{Job, prepare};
 use crate::model::Metrics;
 use crate::schema::{Schema, TargetValues, UnitOfPrivacy};
 use crate::tune::{Candidate, Tuning};
-use privfit_kernel::account::Adjacency;
 use privfit_kernel::Entropy;
+use privfit_kernel::account::Adjacency;
 use std::cell::Cell;
 
 /// Parts of the public rows; each candidate is trained without each of them and tried on it.

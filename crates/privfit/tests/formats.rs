@@ -4,8 +4,8 @@ use privfit::account::Adjacency;
 use privfit::constraint::Constraint;
 use privfit::data::load::Source;
 use privfit::fit::{Job, prepare, public_rows};
-use privfit::method::Settings;
 use privfit::kernel::Entropy;
+use privfit::method::Settings;
 use privfit::{Error, Schema};
 use std::path::{Path, PathBuf};
 

@@ -7,10 +7,10 @@ use privfit::constraint::Constraint;
 use privfit::data::generate::{Design, Drawn};
 use privfit::engine::Threads;
 use privfit::fit::{Job, Prepared, prepare};
+use privfit::kernel::{Dataset, Entropy, PublicRows, Run, norm_bound};
 use privfit::loss::{logistic::logistic, squared::squared};
 use privfit::method::Settings;
 use privfit::method::published::printed::*;
-use privfit::kernel::{Dataset, Entropy, PublicRows, Run, norm_bound};
 use privfit::solve::ight::{Rows, Thresholding, ight};
 
 fn near(what: &str, value: f64, expected: f64, relative: f64) {

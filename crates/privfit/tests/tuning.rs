@@ -5,8 +5,8 @@ use privfit::account::{Adjacency, Event, epsilon};
 use privfit::constraint::Constraint;
 use privfit::data::load::Source;
 use privfit::fit::Job;
-use privfit::method::Settings;
 use privfit::kernel::Entropy;
+use privfit::method::Settings;
 use privfit::tune::{Tuned, Tuning, prepare};
 use std::path::PathBuf;
 

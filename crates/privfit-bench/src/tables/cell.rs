@@ -8,10 +8,10 @@ use privfit::constraint::Constraint;
 use privfit::data::encode::Row;
 use privfit::engine::Threads;
 use privfit::fit::{Job, prepare};
+use privfit::kernel::{self, Entropy, Gaussian, Minimise, Run};
 use privfit::loss::Task;
 use privfit::method::{Plan, Settings};
 use privfit::model::{Model, RowMap};
-use privfit::kernel::{self, Entropy, Gaussian, Run};
 
 /// A point of a grid: settings, and the corners of the polytope for Frank-Wolfe.
 #[derive(Clone, Default)]
@@ -155,7 +155,8 @@ pub(super) fn without_privacy(
         let everyone = run.everyone().map_err(kernel)?;
         let part = run.at(&small, |run, scale| {
             let noise = run.draw(&scale, dimension)?;
-            let minimum = run.minimize(&everyone, kernel::Problem { loss, ridge, tolerance }, None)?;
+            let minimum =
+                run.execute(Minimise { on: &everyone, problem: kernel::Problem { loss, ridge, tolerance }, linear: None })?;
             let bounded = run.bounded(&noise, minimum)?;
             run.release(noise, &bounded)
         });

@@ -9,8 +9,8 @@ use crate::Failure;
 use crate::progress::Bar;
 use privfit::data::encode::Row;
 use privfit::fit::prepare;
-use privfit::model::Model;
 use privfit::kernel::Loss;
+use privfit::model::Model;
 
 /// Name in the paper, file, loss, strong convexities.
 pub(super) const SETS: [(&str, &str, &str, [f64; 2]); 4] = [

@@ -1,8 +1,8 @@
 //! What one unit adds to a sum: a named, capture-free function with public parameters. It can be printed, sent to another
 //! process and fuzzed, and it has nowhere to put a row but the sink.
 
-use crate::store::data::Unit;
-use crate::rng::NoiseRng;
+use crate::rng::{NoiseRng, indexed};
+use crate::store::dataset::Unit;
 
 /// A per-unit vector.
 ///
@@ -23,17 +23,14 @@ pub struct Contribution {
 /// Randomness of one unit in one step: the same for both iterates of a step, whatever the batch is.
 pub struct Draw<'a> {
     pub(crate) key: &'a [u8; 32],
-    pub(crate) slot: usize,
+    /// Of the unit, among those of all processes.
+    pub(crate) index: u64,
 }
 
 impl Draw<'_> {
     /// A generator for this unit and step.
     pub fn rng(&mut self) -> NoiseRng {
-        let mut key = *self.key;
-        for (k, s) in key[24..].iter_mut().zip((self.slot as u64).to_le_bytes()) {
-            *k ^= s;
-        }
-        NoiseRng::from_key(key)
+        indexed(self.key, self.index)
     }
 }
 
@@ -111,6 +108,6 @@ pub struct Learner<M> {
     pub name: &'static str,
     /// Public parameters.
     pub parameters: Vec<f64>,
-    /// Trains on the units of a part; the model stays inside of the kernel.
-    pub train: fn(&[f64], &mut dyn Iterator<Item = Unit<'_>>) -> M,
+    /// Trains on the units of a part, with randomness of its own; the model stays inside of the kernel.
+    pub train: fn(&[f64], &mut dyn Iterator<Item = Unit<'_>>, &mut NoiseRng) -> M,
 }

@@ -10,13 +10,20 @@
 //! later steps, for the worst batch. The regulariser is the same for both and cancels. Computed gradients are off by a public bound,
 //! in either run.
 
-use crate::query::block_gradient::{BlockGradient, cell_unit, padded};
-use crate::store::data::{Dataset, PADDING, Rows};
-use crate::query::loss::Loss;
-use crate::query::minimise::{BLOCK, Limits, Objective, Problem};
-use crate::run::ProblemSize;
-use crate::engine::Engine;
-use crate::error::Result;
+use super::Query;
+use super::block_gradient::BlockGradient;
+use super::loss::Loss;
+use super::minimise::{Problem, ProblemSize};
+use super::solver::{BLOCK, Limits, Objective};
+use crate::batch::Batch;
+use crate::engine::{Needs, Seam};
+use crate::error::{Error, Result};
+use crate::rng::Stream;
+use crate::run::Run;
+use crate::store::dataset::Dataset;
+use crate::store::memory::grow;
+use crate::store::rows::padded;
+use crate::value::{Sensitive, Theorem};
 
 /// How long steps are. Updates and passes are counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -81,6 +88,57 @@ pub struct Descent<'a> {
     pub pace: Pace,
     /// Whether a short last batch is divided by its own size and not by that of a batch. Published programs do so; it costs.
     pub own_size: bool,
+}
+
+/// Descends with fixed steps on everyone, and says how far apart neighbours end.
+pub struct Descend<'a, 'd> {
+    /// Everyone.
+    pub on: &'a Batch<'d>,
+    /// How.
+    pub descent: &'a Descent<'a>,
+    /// Called after each pass.
+    pub progress: &'a dyn Fn(),
+}
+
+impl<'d> Query<'d> for Descend<'_, 'd> {
+    type Output = Sensitive<Vec<f64>>;
+
+    fn execute(self, run: &mut Run<'d>) -> Result<Sensitive<Vec<f64>>> {
+        if self.on.run != run.id {
+            return Err(Error::Mismatch { what: "the batch belongs to another run" });
+        }
+        if !self.on.chosen.is_all() {
+            return Err(Error::Mismatch { what: "a descent draws its own batches: use everyone()" });
+        }
+        run.seam.needs(if self.descent.batch.is_some() { Needs::Records } else { Needs::Totals })?;
+        run.may_depend_on_order()?;
+        self.descent.loss.validate()?;
+        if !self.descent.loss.smoothness.is_finite() {
+            return Err(Error::domain("smoothness", self.descent.loss.smoothness, "use a loss with a bounded second derivative"));
+        }
+        if run.data.units.is_some() {
+            return Err(Error::unsupported(
+                "a descent without clipping on units of several rows",
+                "declare one row to a unit, or release gradients",
+            ));
+        }
+        if !(self.descent.ridge >= 0.0 && self.descent.ridge.is_finite()) {
+            return Err(Error::domain("ridge", self.descent.ridge, "give a finite number of at least 0"));
+        }
+        let order = if self.descent.batch.is_some() {
+            shuffled(run.data.slots(), &mut run.entropy.rng(Stream::Parts)?)
+        } else {
+            Vec::new()
+        };
+        let value = self.descent.run(run.data, &run.seam, &order, self.progress)?;
+        let stability = self.descent.stability(&ProblemSize::of(run.data));
+        let claim = Theorem {
+            reason: "each step moves what neighbours share by at most its factor, and one record by rate x bound / divisor",
+            zero_out: stability.zero_out,
+            replace_one: stability.replace_one,
+        };
+        Ok(Sensitive { value, run: run.id, part: None, claim: Some(claim), order_dependent: true })
+    }
 }
 
 /// What is known about the answer of a descent before data are opened.
@@ -159,30 +217,35 @@ impl Descent<'_> {
     }
 
     /// The last iterate. Time and memory depend on public numbers alone.
-    pub(crate) fn run(&self, data: &Dataset, engine: &dyn Engine, order: &[usize], tick: &dyn Fn()) -> Result<Vec<f64>> {
-        if self.batch.is_none() { self.everyone(data, engine, tick) } else { Ok(self.permuted(&reordered(data, order), tick)) }
+    pub(crate) fn run(&self, data: &Dataset, seam: &Seam<'_>, order: &[usize], progress: &dyn Fn()) -> Result<Vec<f64>> {
+        match self.batch {
+            None => self.everyone(data, seam, progress),
+            // Batches lie together.
+            Some(_) => Ok(self.permuted(&data.picked(order.iter().copied())?, progress)),
+        }
     }
 
-    fn everyone(&self, data: &Dataset, engine: &dyn Engine, tick: &dyn Fn()) -> Result<Vec<f64>> {
-        let n = data.slots().max(1) as f64;
+    fn everyone(&self, data: &Dataset, seam: &Seam<'_>, progress: &dyn Fn()) -> Result<Vec<f64>> {
+        let n = data.total().max(1) as f64;
         let dimension = data.dimension * self.loss.outputs;
         let problem = Problem { loss: self.loss, ridge: self.ridge * n, tolerance: 0.0 };
         let linear = vec![0.0; dimension];
-        let objective = Objective { data, chosen: None, engine, problem, linear, linear_bound: 0.0, linear_grid: 0.0 };
+        let (threads, seam) = (seam.threads(), Some(seam));
+        let objective = Objective { data, chosen: None, threads, seam, problem, linear, linear_bound: 0.0, linear_grid: 0.0 };
         let mut w = vec![0f64; dimension];
         for update in 1..=self.passes {
             let gradient = objective.gradient(&w)?;
             let rate = self.pace.rate(update, update);
             w.iter_mut().zip(&gradient).for_each(|(w, g)| *w -= rate * (g / n));
-            tick();
+            progress();
         }
         Ok(w)
     }
 
-    fn permuted(&self, data: &Dataset, tick: &dyn Fn()) -> Vec<f64> {
+    fn permuted(&self, data: &Dataset, progress: &dyn Fn()) -> Vec<f64> {
         let (d, wide, slots) = (data.dimension, padded(data.dimension), data.slots());
         let (batch, count) = self.batches(slots);
-        let unit = cell_unit(data);
+        let unit = data.cell_unit();
         let mut w = vec![0f64; d * self.loss.outputs];
         let (mut sum, mut part) = (vec![0f64; wide * self.loss.outputs], vec![0f64; wide * self.loss.outputs]);
         let mut block = BlockGradient::new(data, self.loss, None, &w);
@@ -205,38 +268,17 @@ impl Descent<'_> {
                     w.iter_mut().zip(sum).for_each(|(w, s)| *w = *w * keep - step * s);
                 }
             }
-            tick();
+            progress();
         }
         w
     }
 }
 
-/// The records in another order, one row to a unit, so that batches lie together.
-fn reordered(data: &Dataset, order: &[usize]) -> Dataset {
-    let d = data.dimension;
-    let rows = match &data.rows {
-        Rows::Dense(cells) => {
-            let mut moved = Vec::with_capacity(order.len() * d + PADDING);
-            order.iter().for_each(|row| moved.extend_from_slice(&cells[row * d..(row + 1) * d]));
-            moved.resize(moved.len() + PADDING, 0);
-            Rows::Dense(moved)
-        }
-        Rows::Sparse(sparse) => Rows::Sparse(sparse.picked(order.iter().copied())),
-    };
-    Dataset {
-        rows,
-        labels: order.iter().map(|row| data.labels[*row]).collect(),
-        units: None,
-        dimension: d,
-        row_norm: data.row_norm,
-        rows_per_unit: 1,
-        id: data.id,
-    }
-}
-
 /// A uniformly random order, by exact draws.
 pub(crate) fn shuffled(slots: usize, words: &mut impl crate::rng::Words) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..slots).collect();
+    let mut order: Vec<usize> = Vec::new();
+    grow(&mut order, slots);
+    order.extend(0..slots);
     for i in (1..slots).rev() {
         // Multiply and reject, so that every number below is equally likely.
         let below = i as u64 + 1;

@@ -1,10 +1,10 @@
 //! Descents: closed forms of the distance between neighbours, neighbours that come near it, and steps that break it.
 
+use crate::account::{Adjacency, Event};
+use crate::engine::Threads;
 use crate::query::descent::shuffled;
 use crate::tests::{LOGISTIC, dataset, shape};
 use crate::*;
-use crate::account::{Adjacency, Event};
-use crate::engine::Threads;
 
 fn size(slots: usize, features: usize) -> ProblemSize {
     ProblemSize { slots, rows_per_unit: 1, features, row_norm: 1.0, sparse: false }
@@ -78,7 +78,7 @@ fn run(data: &Dataset, descent: &Descent<'_>, threads: usize) -> (Vec<f64>, Theo
     let planned = Event::gaussian(1.0);
     let mut run = Run::begin(data, &engine, &entropy, &planned).unwrap();
     let everyone = run.everyone().unwrap();
-    let out = run.descend(&everyone, descent, &|| {}).unwrap();
+    let out = run.execute(Descend { on: &everyone, descent, progress: &|| {} }).unwrap();
     (out.value, out.claim.unwrap())
 }
 
@@ -186,7 +186,7 @@ fn a_plan_for_another_number_of_rows_is_refused() {
         let everyone = run.everyone().unwrap();
         let out = run.at(&mechanism, |run, scale| {
             let noise = run.draw(&scale, 3)?;
-            let end = run.descend(&everyone, &recipe, &|| {})?;
+            let end = run.execute(Descend { on: &everyone, descent: &recipe, progress: &|| {} })?;
             let bounded = run.bounded(&noise, end)?;
             run.release(noise, &bounded)
         });
@@ -202,14 +202,14 @@ fn a_plan_for_another_number_of_rows_is_refused() {
     let mut run = Run::begin(&data, &engine, &entropy, &Event::gaussian(1.0)).unwrap();
     let sampled = run.poisson(Rate::new(0.5).unwrap()).unwrap();
     let recipe = descent(&LOGISTIC, 0.0, None, 5, Pace::Constant(1.0));
-    assert!(run.descend(&sampled, &recipe, &|| {}).is_err());
+    assert!(run.execute(Descend { on: &sampled, descent: &recipe, progress: &|| {} }).is_err());
     let mut b = DatasetBuilder::new(&entropy, shape(3, false, Some(2))).unwrap();
     b.row(&[0.5, 0.5, 0.5], 1.0);
     b.end_unit();
     let grouped = b.build();
     let mut run = Run::begin(&grouped, &engine, &entropy, &Event::gaussian(1.0)).unwrap();
     let everyone = run.everyone().unwrap();
-    assert!(run.descend(&everyone, &recipe, &|| {}).is_err());
+    assert!(run.execute(Descend { on: &everyone, descent: &recipe, progress: &|| {} }).is_err());
 }
 
 /// A plan without a promise may release what no theorem bounds, and says so; one with a promise may not.
@@ -225,7 +225,7 @@ fn a_broken_method_runs_without_a_promise_only() {
         let everyone = run.everyone().unwrap();
         let out = run.at(&mechanism, |run, scale| {
             let noise = run.draw(&scale, 3)?;
-            let end = run.descend(&everyone, &recipe, &|| {})?;
+            let end = run.execute(Descend { on: &everyone, descent: &recipe, progress: &|| {} })?;
             let bounded = run.bounded(&noise, end)?;
             run.release(noise, &bounded)
         });

@@ -4,8 +4,8 @@
 //! a norm of at most tau, theta is within tau / ridge of the minimiser: the same certificate as without the L1 term. Steps of
 //! 1 / smoothness contract by 1 - ridge/smoothness at least, and the ridge that privacy asks for is large, so few are needed.
 
-use crate::query::minimise::Objective;
 use crate::error::{Error, Result};
+use crate::query::solver::Objective;
 
 /// Moves towards zero by `by`, and stops there.
 fn shrink(x: f64, by: f64) -> f64 {
@@ -28,7 +28,7 @@ impl Objective<'_> {
         if tolerance < 4.0 * floor {
             return Err(Error::domain("tolerance", tolerance, "give at least four times the rounding floor of the gradient"));
         }
-        let rows = self.data.slots() as f64 * self.data.rows_per_unit as f64;
+        let rows = self.data.total() as f64 * self.data.rows_per_unit as f64;
         let smooth = rows * self.problem.loss.smoothness * self.data.row_norm.powi(2) + self.problem.ridge;
         let root = (self.problem.ridge / smooth).sqrt();
         let momentum = (1.0 - root) / (1.0 + root);

@@ -1,7 +1,7 @@
 //! What a linear model loses on a row: functions on slices, without captures, so that a row has nowhere to go.
 
-use crate::quiet::quietly;
 use crate::error::{Error, Result};
+use crate::quiet::quietly;
 
 /// Public numbers of a loss (Huber width, class weights).
 pub type LossParameters = [f64];

@@ -1,19 +1,35 @@
-//! What is computed from records inside of a run.
+//! What is computed from records inside of a run: values that [`Run::execute`](crate::Run::execute) executes.
 
 pub(crate) mod block_gradient;
+pub(crate) mod choice;
+pub(crate) mod columns;
 pub(crate) mod contribution;
 pub(crate) mod descent;
 pub(crate) mod elastic;
+pub(crate) mod ensemble;
 pub(crate) mod gradient;
-pub(crate) mod lazy_scores;
 pub(crate) mod loss;
 pub(crate) mod minimise;
-pub(crate) mod operator;
 pub(crate) mod precondition;
+pub(crate) mod projection;
+pub(crate) mod solver;
+pub(crate) mod vertices;
 
 #[cfg(test)]
 mod descent_tests;
 #[cfg(test)]
-mod lazy_scores_tests;
-#[cfg(test)]
 mod tilt_tests;
+#[cfg(test)]
+mod vertices_tests;
+
+use crate::error::Result;
+use crate::run::Run;
+
+/// Something that a run executes.
+pub trait Query<'d> {
+    /// What comes of it. Where it is computed from records it is `Sensitive` or `Bounded`; otherwise the run has recorded its cost.
+    type Output;
+
+    /// Executes it. Use [`Run::execute`].
+    fn execute(self, run: &mut Run<'d>) -> Result<Self::Output>;
+}

@@ -1,9 +1,15 @@
 //! A matrix that looks like the curvature of a problem, from a few of its rows, so that a minimiser needs few passes. It has no
 //! part in any proof: whatever it is, the certificate is on the gradient of the whole problem.
 
-use crate::query::block_gradient::{cell_unit, padded, scaled_weights, scores};
-use crate::store::data::{Dataset, PADDING, Rows};
+use crate::error::Result;
 use crate::query::loss::Loss;
+use crate::query::solver::Objective;
+use crate::store::dataset::Dataset;
+use crate::store::rows::padded;
+use std::ops::Range;
+
+/// Units whose curvature is summed in floating point.
+const BLOCK: usize = 512;
 
 /// Most features for which a matrix is worth its cost.
 const LARGEST: usize = 600;
@@ -16,93 +22,75 @@ pub(crate) enum Preconditioner {
     Diagonal(Vec<f64>),
 }
 
-/// Some rows that stand for all of them: every so many, so that an order in the file does not matter. None where there are few rows
-/// anyway, or no matrix.
-pub(crate) fn sample(data: &Dataset, chosen: Option<&[bool]>) -> Option<Dataset> {
-    let Rows::Dense(cells) = &data.rows else { return None };
-    let (d, rows) = (data.dimension, data.labels.len());
-    if d > LARGEST || rows < 8192 || chosen.is_some() || data.units.is_some() {
-        return None;
+impl Objective<'_> {
+    /// Some rows that stand for all of them: every so many, so that an order in the file does not matter. None where there are few rows
+    /// anyway, or no matrix. Each process gets all of them.
+    pub(crate) fn sample(&self) -> Result<Option<Dataset>> {
+        let (data, d, rows) = (self.data, self.data.dimension, self.data.total());
+        if data.is_sparse() || d > LARGEST || rows < 8192 || self.chosen.is_some() || data.units.is_some() {
+            return Ok(None);
+        }
+        // The error of the curvature falls like sqrt(d / rows).
+        let count = (50 * d).max(rows / 32).clamp(2_048, 32_768).min(rows / 4);
+        let global = |i: usize| (i as u128 * rows as u128 / count as u128) as usize;
+        let before = (0..count).take_while(|i| global(*i) < data.first).count();
+        let own = (before..count).map(global).take_while(|row| *row < data.first + data.slots());
+        let own = data.picked(own.map(|row| row - data.first))?;
+        Ok(Some(match self.seam {
+            None => own,
+            Some(seam) if !seam.divided() => own,
+            Some(seam) => own.gathered(before, count, |share| seam.collect(share))?,
+        }))
     }
-    // The error of the curvature falls like sqrt(d / rows).
-    let count = (50 * d).max(rows / 32).clamp(2_048, 32_768).min(rows / 4);
-    let mut picked = Vec::with_capacity(count * d + PADDING);
-    let mut labels = Vec::with_capacity(count);
-    for i in 0..count {
-        let row = (i as u128 * rows as u128 / count as u128) as usize;
-        picked.extend_from_slice(&cells[row * d..(row + 1) * d]);
-        labels.push(data.labels[row]);
-    }
-    picked.resize(picked.len() + PADDING, 0);
-    Some(Dataset {
-        rows: Rows::Dense(picked),
-        labels,
-        units: None,
-        dimension: d,
-        row_norm: data.row_norm,
-        rows_per_unit: 1,
-        id: data.id,
-    })
 }
 
 impl Preconditioner {
-    /// From curvatures at a point, taken over scores `step` to either side, each row counting `weight` times; none where there is
-    /// nothing to gain. Wide steps are for the way: a loss may have corners in its slope, and rows next to one must not count as flat
-    /// or steep. Narrow ones are for the end, where the rows have chosen their sides.
-    pub(crate) fn at(
-        data: &Dataset,
-        loss: &Loss,
-        (weight, ridge): (f64, f64),
-        theta: &[f64],
-        step: f64,
-    ) -> Option<Preconditioner> {
-        let (d, k) = (data.dimension, loss.outputs);
-        let unit = cell_unit(data);
-        let cells = match &data.rows {
-            Rows::Sparse(sparse) => {
-                let mut squares = vec![0f64; d];
-                sparse.cells().for_each(|(j, x)| squares[*j as usize] += f64::from(*x) * f64::from(*x));
-                let half = 0.5 * loss.smoothness * unit * unit * weight;
-                let one = squares.iter().map(|s| ridge + half * s);
-                return Some(Preconditioner::Diagonal((0..k).flat_map(|_| one.clone()).collect()));
-            }
-            Rows::Dense(cells) => cells,
-        };
-        let n = data.labels.len();
-        if d > LARGEST || n == 0 {
-            return None;
+    /// From curvatures at a point, taken over scores `step` to either side; none where there is nothing to gain. Wide steps are for the way: a
+    /// loss may have corners in its derivative, and rows next to one must not count as flat or steep. Narrow ones are for the end, where the
+    /// rows have chosen their sides.
+    pub(crate) fn at(of: &Objective<'_>, theta: &[f64], step: f64) -> Result<Option<Preconditioner>> {
+        let (data, loss, ridge) = (of.data, of.problem.loss, of.problem.ridge);
+        let (d, k, unit) = (data.dimension, loss.outputs, data.cell_unit());
+        let table = data.table();
+        if data.is_sparse() {
+            // Squares of cells are below 2^30.
+            let add = |slots: Range<usize>, out: &mut [i64]| {
+                let rows = if slots.is_empty() { 0..0 } else { data.rows_of(slots.start).start..data.rows_of(slots.end - 1).end };
+                rows.for_each(|row| table.each(row, |j, x| out[j] += i64::from(i32::from(x) * i32::from(x))));
+            };
+            let squares = of.total(1, d, &add)?;
+            let half = 0.5 * loss.smoothness * unit * unit;
+            let one = squares.iter().map(|s| ridge + half * *s as f64);
+            return Ok(Some(Preconditioner::Diagonal((0..k).flat_map(|_| one.clone()).collect())));
         }
-        let (weights, wide) = (scaled_weights(data, theta), padded(d));
-        let mut at = vec![0f64; n * k];
-        for o in 0..k {
-            scores(data, 0..n, &weights[o * wide..(o + 1) * wide], &mut at[o..], k);
+        if d > LARGEST || data.total() == 0 {
+            return Ok(None);
         }
-        let slopes = |at: &[f64]| {
-            let mut out = vec![0f64; at.len()];
-            loss.bounded_slopes(at, &data.labels, &mut out);
-            out
-        };
+        let (weights, wide) = (data.scaled_weights(theta), padded(d));
         // Single precision is enough for the way.
         let exact = step < 0.1;
+        // The largest entry that there can be is below 2^60 steps of the grid.
+        let most = data.total() as f64 * data.rows_per_unit as f64 * loss.smoothness * data.row_norm * data.row_norm;
+        let scale = 2f64.powi((60.0 - most.max(f64::MIN_POSITIVE).log2()).floor() as i32);
+        let add = |slots: Range<usize>, out: &mut [i64]| {
+            let mut tile = CurvatureTile::new(data, loss, &weights, wide, step);
+            for start in slots.clone().step_by(BLOCK) {
+                let end = (start + BLOCK).min(slots.end);
+                tile.add(data.rows_of(start).start..data.rows_of(end - 1).end, exact, unit, scale, out);
+            }
+        };
+        let total = of.total(BLOCK, k * d * d, &add)?;
         let mut factors = Vec::with_capacity(k);
-        for o in 0..k {
-            let shifted = |by: f64| {
-                let mut moved = at.clone();
-                moved.iter_mut().skip(o).step_by(k).for_each(|s| *s += by);
-                slopes(&moved)
-            };
-            let (above, below) = (shifted(step), shifted(-step));
-            let curvature = |row: usize| ((above[row * k + o] - below[row * k + o]) / (2.0 * step)).max(0.0);
-            let mut matrix =
-                if exact { double_moments(cells, d, n, unit, &curvature) } else { moments(cells, d, n, unit, &curvature) };
-            matrix.iter_mut().for_each(|x| *x *= weight);
+        for part in total.chunks_exact(d * d) {
+            let mut matrix: Vec<f64> = part.iter().map(|x| *x as f64 / scale).collect();
             let trace: f64 = (0..d).map(|j| matrix[j * d + j]).sum();
             // Rounding must not make it indefinite.
             let least = if exact { 1e-15 } else { 1e-7 } * trace;
             (0..d).for_each(|j| matrix[j * d + j] += ridge + least);
-            factors.push(cholesky(matrix, d)?);
+            let Some(factor) = cholesky(matrix, d) else { return Ok(None) };
+            factors.push(factor);
         }
-        Some(Preconditioner::Matrix { d, factors })
+        Ok(Some(Preconditioner::Matrix { d, factors }))
     }
 
     /// So many times the curvature.
@@ -130,40 +118,71 @@ impl Preconditioner {
     }
 }
 
-/// Sum of curvature x x' in single precision.
-fn moments(cells: &[i16], d: usize, n: usize, unit: f64, curvature: &dyn Fn(usize) -> f64) -> Vec<f64> {
-    let mut matrix = vec![0f32; d * d];
-    let mut tile: Vec<f32> = Vec::new();
-    for first in (0..n).step_by(512) {
-        let m = 512.min(n - first);
-        tile.clear();
-        for row in first..first + m {
-            let root = (curvature(row).sqrt() * unit) as f32;
-            tile.extend(cells[row * d..(row + 1) * d].iter().map(|x| root * f32::from(*x)));
-        }
-        let (stride, from) = (d as isize, tile.as_ptr());
-        // SAFETY: the tile holds m x d numbers, the matrix d x d, with the strides given.
-        unsafe { matrixmultiply::sgemm(d, m, d, 1.0, from, 1, stride, from, stride, 1, 1.0, matrix.as_mut_ptr(), stride, 1) };
-    }
-    matrix.iter().map(|x| f64::from(*x)).collect()
+/// Curvature of a block of rows: working memory of one thread.
+struct CurvatureTile<'a> {
+    data: &'a Dataset,
+    loss: &'a Loss,
+    weights: &'a [f64],
+    /// Weights of one output, with padding.
+    wide: usize,
+    step: f64,
+    single: Vec<f32>,
+    double: Vec<f64>,
+    matrix: Vec<f32>,
+    double_matrix: Vec<f64>,
 }
 
-/// The same in double precision.
-fn double_moments(cells: &[i16], d: usize, n: usize, unit: f64, curvature: &dyn Fn(usize) -> f64) -> Vec<f64> {
-    let mut matrix = vec![0f64; d * d];
-    let mut tile: Vec<f64> = Vec::new();
-    for first in (0..n).step_by(512) {
-        let m = 512.min(n - first);
-        tile.clear();
-        for row in first..first + m {
-            let root = curvature(row).sqrt() * unit;
-            tile.extend(cells[row * d..(row + 1) * d].iter().map(|x| root * f64::from(*x)));
-        }
-        let (stride, from) = (d as isize, tile.as_ptr());
-        // SAFETY: the tile holds m x d numbers, the matrix d x d, with the strides given.
-        unsafe { matrixmultiply::dgemm(d, m, d, 1.0, from, 1, stride, from, stride, 1, 1.0, matrix.as_mut_ptr(), stride, 1) };
+impl<'a> CurvatureTile<'a> {
+    fn new(data: &'a Dataset, loss: &'a Loss, weights: &'a [f64], wide: usize, step: f64) -> CurvatureTile<'a> {
+        let (single, double, matrix, double_matrix) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        CurvatureTile { data, loss, weights, wide, step, single, double, matrix, double_matrix }
     }
-    matrix
+
+    /// Adds sum of curvature x x' over some rows, on a grid, for each output.
+    fn add(&mut self, rows: Range<usize>, exact: bool, unit: f64, scale: f64, out: &mut [i64]) {
+        let (d, k, n) = (self.data.dimension, self.loss.outputs, rows.len());
+        let (table, labels) = (self.data.table(), &self.data.labels[rows.clone()]);
+        let mut at = vec![0f64; n * k];
+        for o in 0..k {
+            table.scores(rows.clone(), &self.weights[o * self.wide..(o + 1) * self.wide], &mut at[o..], k);
+        }
+        let (mut above, mut below) = (vec![0f64; n * k], vec![0f64; n * k]);
+        for (o, out) in out.chunks_exact_mut(d * d).enumerate() {
+            for (by, derivatives) in [(self.step, &mut above), (-self.step, &mut below)] {
+                let mut moved = at.clone();
+                moved.iter_mut().skip(o).step_by(k).for_each(|s| *s += by);
+                self.loss.bounded_slopes(&moved, labels, derivatives);
+            }
+            let root = |i: usize| ((above[i * k + o] - below[i * k + o]) / (2.0 * self.step)).max(0.0).sqrt() * unit;
+            let stride = d as isize;
+            if exact {
+                self.double.clear();
+                self.double.resize(n * d, 0.0);
+                for (i, to) in self.double.chunks_exact_mut(d).enumerate() {
+                    table.each(rows.start + i, |j, x| to[j] = root(i) * f64::from(x));
+                }
+                self.double_matrix.clear();
+                self.double_matrix.resize(d * d, 0.0);
+                let (from, to) = (self.double.as_ptr(), self.double_matrix.as_mut_ptr());
+                // SAFETY: the tile holds n x d numbers, the matrix d x d, with the strides given.
+                unsafe { matrixmultiply::dgemm(d, n, d, 1.0, from, 1, stride, from, stride, 1, 0.0, to, stride, 1) };
+                out.iter_mut().zip(&self.double_matrix).for_each(|(o, m)| *o = o.wrapping_add((m * scale) as i64));
+            } else {
+                self.single.clear();
+                self.single.resize(n * d, 0.0);
+                for (i, to) in self.single.chunks_exact_mut(d).enumerate() {
+                    let root = root(i) as f32;
+                    table.each(rows.start + i, |j, x| to[j] = root * f32::from(x));
+                }
+                self.matrix.clear();
+                self.matrix.resize(d * d, 0.0);
+                let (from, to) = (self.single.as_ptr(), self.matrix.as_mut_ptr());
+                // SAFETY: the tile holds n x d numbers, the matrix d x d, with the strides given.
+                unsafe { matrixmultiply::sgemm(d, n, d, 1.0, from, 1, stride, from, stride, 1, 0.0, to, stride, 1) };
+                out.iter_mut().zip(&self.matrix).for_each(|(o, m)| *o = o.wrapping_add((f64::from(*m) * scale) as i64));
+            }
+        }
+    }
 }
 
 /// Lower factor of a positive matrix, row after row; none if it is not positive.

@@ -1,9 +1,9 @@
 //! Objective perturbation in one dimension, where its law is known, and scores that are gradients.
 
-use crate::tests::{LOGISTIC, dataset, shape};
-use crate::*;
 use crate::account::{Adjacency, Event, epsilon};
 use crate::engine::Threads;
+use crate::tests::{LOGISTIC, dataset, shape};
+use crate::*;
 
 /// Minimisers of many runs on two records, and the gradient of their losses.
 fn minimisers(linear: LinearTerm, ridge: f64, runs: usize) -> Vec<f64> {
@@ -21,7 +21,7 @@ fn minimisers(linear: LinearTerm, ridge: f64, runs: usize) -> Vec<f64> {
             let mut run = Run::begin(&data, &engine, &entropy, &planned).unwrap();
             let everyone = run.everyone().unwrap();
             let problem = Problem { loss: &LOGISTIC, ridge, tolerance };
-            run.minimize(&everyone, problem, Some(linear)).unwrap().value[0]
+            run.execute(Minimise { on: &everyone, problem, linear: Some(linear) }).unwrap().value[0]
         })
         .collect()
 }
@@ -139,7 +139,7 @@ fn corners_follow_the_law_of_the_exponential_mechanism() {
             let clocks = run.draw(&scale, 3)?;
             let bounded = everyone.gradient_scores(&clocks, &[0.2, -0.1, 0.3], &LOGISTIC)?;
             scores = bounded.values.clone();
-            run.choose(clocks, &bounded, &mechanism, 1)
+            run.execute(Choose { clocks, scores: &bounded, mechanism: &mechanism, count: 1 })
         });
         wins[chosen.unwrap().indices()[0]] += 1.0;
     }

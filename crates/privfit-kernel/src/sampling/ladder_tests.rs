@@ -1,8 +1,8 @@
 //! The ladder: its law against exact probabilities, its bookkeeping, and the comparisons that doubles cannot decide.
 
 use super::exact;
-use crate::sampling::ladder::{Ladder, accept, below};
 use crate::rng::{NoiseRng, Words};
+use crate::sampling::ladder::{Ladder, accept, below};
 
 /// Words in a given order; panics if more are asked for.
 struct Given(Vec<u64>);

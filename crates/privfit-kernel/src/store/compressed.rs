@@ -4,17 +4,45 @@
 //! Indices are looked at where a row is added, and nowhere else: whoever brings a weight for each of them reads without a check. The fields
 //! are private for that reason. Wide and plain code do the same additions in the same order: no bit depends on the processor.
 
+use super::memory::{Growing, Memory};
+use crate::error::Result;
 use std::collections::TryReserveError;
 use std::ops::Range;
+use std::path::Path;
 
 /// Rows one after the other.
 pub(crate) struct Compressed {
     /// Row r has the cells start[r] .. start[r + 1].
-    start: Vec<usize>,
-    index: Vec<u32>,
-    value: Vec<i16>,
+    start: Memory<usize>,
+    index: Memory<u32>,
+    value: Memory<i16>,
     /// Above every index.
     below: usize,
+}
+
+/// The same while rows are added.
+pub(crate) struct CompressedBuilder {
+    start: Growing<usize>,
+    index: Growing<u32>,
+    value: Growing<i16>,
+    below: usize,
+}
+
+/// Where the cells lie.
+#[derive(Clone, Copy)]
+pub(crate) struct CompressedRows<'a> {
+    start: &'a [usize],
+    index: &'a [u32],
+    value: &'a [i16],
+}
+
+impl<'a> CompressedRows<'a> {
+    /// Indices and values of a row.
+    #[inline(always)]
+    pub(crate) fn row(self, row: usize) -> (&'a [u32], &'a [i16]) {
+        let cells: Range<usize> = self.start[row]..self.start[row + 1];
+        (&self.index[cells.clone()], &self.value[cells])
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -27,10 +55,12 @@ pub(crate) fn wide() -> bool {
     false
 }
 
-impl Compressed {
-    /// No rows.
-    pub(crate) fn new() -> Compressed {
-        Compressed { start: vec![0], index: Vec::new(), value: Vec::new(), below: 0 }
+impl CompressedBuilder {
+    /// No rows; in memory, or in files of a directory.
+    pub(crate) fn new(directory: Option<&Path>) -> Result<CompressedBuilder> {
+        let mut start = Growing::new(directory)?;
+        start.push(0);
+        Ok(CompressedBuilder { start, index: Growing::new(directory)?, value: Growing::new(directory)?, below: 0 })
     }
 
     /// Adds a row: an index for each value.
@@ -38,8 +68,8 @@ impl Compressed {
         assert!(index.len() == value.len(), "a row has as many indices as values");
         let largest = index.iter().fold(0, |most: u32, j| most.max(*j));
         self.below = self.below.max(if index.is_empty() { 0 } else { largest as usize + 1 });
-        self.index.extend_from_slice(index);
-        self.value.extend_from_slice(value);
+        self.index.extend(index);
+        self.value.extend(value);
         self.start.push(self.index.len());
     }
 
@@ -50,23 +80,17 @@ impl Compressed {
         self.value.try_reserve(cells)
     }
 
-    /// Indices and values of a row.
+    pub(crate) fn finish(self) -> Compressed {
+        let (start, index, value) = (self.start.finish(), self.index.finish(), self.value.finish());
+        Compressed { start, index, value, below: self.below }
+    }
+}
+
+impl Compressed {
+    /// The rows as slices.
     #[inline(always)]
-    pub(crate) fn row(&self, row: usize) -> (&[u32], &[i16]) {
-        let cells: Range<usize> = self.start[row]..self.start[row + 1];
-        (&self.index[cells.clone()], &self.value[cells])
-    }
-
-    /// Indices and values of all rows.
-    pub(crate) fn cells(&self) -> impl Iterator<Item = (&u32, &i16)> {
-        self.index.iter().zip(&self.value)
-    }
-
-    /// The same rows in another order, or some of them.
-    pub(crate) fn picked(&self, rows: impl Iterator<Item = usize>) -> Compressed {
-        let mut out = Compressed::new();
-        rows.map(|row| self.row(row)).for_each(|(index, value)| out.push(index, value));
-        out
+    pub(crate) fn rows(&self) -> CompressedRows<'_> {
+        CompressedRows { start: &self.start, index: &self.index, value: &self.value }
     }
 
     /// What every loop without checks begins with.
@@ -95,16 +119,17 @@ impl Compressed {
     #[inline(always)]
     fn in_order(&self, rows: &[usize], weights: &[f32], out: &mut [f32], stride: usize) {
         self.has_all(weights.len());
+        let all_rows = self.rows();
         // SAFETY: there is a weight for every index.
         let product = |j: u32, x: i16| f32::from(x) * unsafe { *weights.get_unchecked(j as usize) };
         for (rows, out) in rows.chunks(4).zip(out.chunks_mut(4 * stride)) {
             // The last rows of a block are computed with the last one repeated.
             // One by one: what is called by `map` is not compiled for the wide instructions.
             let last = rows.len() - 1;
-            let a = self.row(rows[0]);
-            let b = self.row(rows[last.min(1)]);
-            let c = self.row(rows[last.min(2)]);
-            let d = self.row(rows[last]);
+            let a = all_rows.row(rows[0]);
+            let b = all_rows.row(rows[last.min(1)]);
+            let c = all_rows.row(rows[last.min(2)]);
+            let d = all_rows.row(rows[last]);
             let cells = [a, b, c, d];
             let all = a.0.len().min(b.0.len()).min(c.0.len()).min(d.0.len());
             let (a, b) = ((&a.0[..all], &a.1[..all]), (&b.0[..all], &b.1[..all]));
@@ -142,10 +167,11 @@ impl Compressed {
     #[inline(always)]
     fn scores_plain(&self, rows: Range<usize>, weights: &[f64], out: &mut [f64], stride: usize) {
         self.has_all(weights.len());
+        let all_rows = self.rows();
         // SAFETY: there is a weight for every index.
         let weight = |j: u32| unsafe { *weights.get_unchecked(j as usize) };
         for (row, out) in rows.zip(out.iter_mut().step_by(stride)) {
-            let (index, value) = self.row(row);
+            let (index, value) = all_rows.row(row);
             let mut lanes = [0f64; 4];
             let (index, last) = index.as_chunks::<4>();
             let (value, rest) = value.as_chunks::<4>();
@@ -179,8 +205,9 @@ impl Compressed {
     #[inline(always)]
     fn add_integers_plain(&self, rows: &[usize], derivatives: &[i16], out: &mut [i64]) {
         self.has_all(out.len());
+        let all_rows = self.rows();
         for (row, derivative) in rows.iter().zip(derivatives) {
-            let (index, value) = self.row(*row);
+            let (index, value) = all_rows.row(*row);
             for (j, x) in index.iter().zip(value) {
                 // SAFETY: there is a sum for every index.
                 let sum = unsafe { out.get_unchecked_mut(*j as usize) };
@@ -208,8 +235,9 @@ impl Compressed {
     #[inline(always)]
     fn add_plain(&self, rows: Range<usize>, derivatives: &[f64], stride: usize, out: &mut [f64]) {
         self.has_all(out.len());
+        let all_rows = self.rows();
         for (row, derivative) in rows.zip(derivatives.iter().step_by(stride)) {
-            let (index, value) = self.row(row);
+            let (index, value) = all_rows.row(row);
             for (j, x) in index.iter().zip(value) {
                 // SAFETY: there is a sum for every index.
                 unsafe { *out.get_unchecked_mut(*j as usize) += derivative * f64::from(*x) };
@@ -225,12 +253,13 @@ mod tests {
     /// Rows of every length up to 9: products and sums are those of the definition, and wide code has the bits of plain code.
     #[test]
     fn products_and_sums_are_exact() {
-        let mut rows = Compressed::new();
+        let mut rows = CompressedBuilder::new(None).unwrap();
         for row in 0..10usize {
             let index: Vec<u32> = (0..row).map(|cell| (7 * cell + row) as u32 % 70).collect();
             let value: Vec<i16> = (0..row).map(|cell| (cell as i16 + 1) * if row % 2 == 0 { 3001 } else { -2999 }).collect();
             rows.push(&index, &value);
         }
+        let rows = rows.finish();
         let weights: Vec<f64> = (0..70).map(|j| (f64::from(j) * 0.7).sin()).collect();
         let single: Vec<f32> = weights.iter().map(|w| *w as f32).collect();
         let all: Vec<usize> = (0..10).collect();
@@ -246,7 +275,7 @@ mod tests {
         let mut exact = vec![0i64; 70];
         for row in 0..10 {
             let (mut score, mut in_order) = (0.0, 0f32);
-            let (index, value) = rows.row(row);
+            let (index, value) = rows.rows().row(row);
             for (j, x) in index.iter().map(|j| *j as usize).zip(value) {
                 score += f64::from(*x) * weights[j];
                 in_order += f32::from(*x) * single[j];
@@ -262,9 +291,9 @@ mod tests {
     #[test]
     #[should_panic(expected = "beyond the last feature")]
     fn an_index_beyond_the_end_is_never_read() {
-        let mut rows = Compressed::new();
+        let mut rows = CompressedBuilder::new(None).unwrap();
         rows.push(&[5, 1], &[1, 1]);
         rows.push(&[], &[]);
-        rows.scores(1..2, &[0f64; 5], &mut [0.0], 1);
+        rows.finish().scores(1..2, &[0f64; 5], &mut [0.0], 1);
     }
 }

@@ -1,6 +1,10 @@
 //! Rows, and how they are kept.
 
+pub(crate) mod builder;
 pub(crate) mod compressed;
-pub(crate) mod data;
-pub(crate) mod quantise_row;
+pub(crate) mod dataset;
+mod dense;
+pub(crate) mod memory;
+mod quantise_row;
+pub(crate) mod rows;
 pub(crate) mod split;

@@ -1,9 +1,10 @@
 //! Two disjoint sets of records: one to train on, one to try on. Which record is where is decided by coins that look at no record, so that
 //! whatever is done with the first costs the records of the second nothing, and the other way round.
 
-use crate::store::data::{Dataset, PADDING, Rows};
-use crate::rng::{Entropy, Rate, Stream, Words};
+use super::dataset::Dataset;
+use super::memory::{grow, zeros};
 use crate::error::{Error, Result};
+use crate::rng::{Entropy, Rate, Stream, Words};
 
 /// How much is held out.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,6 +27,9 @@ impl Dataset {
     /// Divides the units. The coins stay secret.
     pub fn split(self, entropy: &Entropy, held_out: HeldOut) -> Result<Split> {
         let slots = self.slots();
+        if slots != self.total() {
+            return Err(Error::unsupported("held-out records of several processes", "hold out in one process"));
+        }
         let mut rng = entropy.rng(Stream::Parts)?;
         let out = match held_out {
             HeldOut::Each(rate) => rate.draw(slots, &mut rng),
@@ -33,8 +37,10 @@ impl Dataset {
                 if count == 0 || count >= slots {
                     return Err(Error::domain("units to hold out", count, "give at least 1, and leave some to train on"));
                 }
-                let mut order: Vec<usize> = (0..slots).collect();
-                let mut out = vec![false; slots];
+                let mut order: Vec<usize> = Vec::new();
+                grow(&mut order, slots);
+                order.extend(0..slots);
+                let mut out = zeros::<bool>(slots);
                 for i in 0..count {
                     let other = i + below((slots - i) as u64, &mut rng) as usize;
                     order.swap(i, other);
@@ -44,32 +50,8 @@ impl Dataset {
             }
         };
         let by_count = matches!(held_out, HeldOut::Units(_));
-        Ok(Split { train: self.keep(&out, false), trial: self.keep(&out, true), by_count })
-    }
-
-    /// The units whose mark is this.
-    fn keep(&self, marks: &[bool], wanted: bool) -> Dataset {
-        let mut part = self.empty_like();
-        for slot in (0..marks.len()).filter(|s| marks[*s] == wanted) {
-            let rows = self.rows_of(slot);
-            part.labels.extend(&self.labels[rows.clone()]);
-            match (&mut part.rows, &self.rows) {
-                (Rows::Dense(to), Rows::Dense(from)) => {
-                    to.extend(&from[rows.start * self.dimension..rows.end * self.dimension]);
-                }
-                (Rows::Sparse(to), Rows::Sparse(from)) => {
-                    rows.map(|row| from.row(row)).for_each(|(index, value)| to.push(index, value));
-                }
-                _ => {}
-            }
-            if let Some(units) = &mut part.units {
-                units.push(part.labels.len());
-            }
-        }
-        if let Rows::Dense(cells) = &mut part.rows {
-            cells.resize(cells.len() + PADDING, 0);
-        }
-        part
+        let part = |wanted: bool| self.picked((0..slots).filter(|slot| out[*slot] == wanted));
+        Ok(Split { train: part(false)?, trial: part(true)?, by_count })
     }
 }
 
@@ -129,7 +111,7 @@ mod tests {
                     }
                 }
                 seen.sort_by(f32::total_cmp);
-                let mut again: Vec<f32> = data(sparse, units).labels.clone();
+                let mut again: Vec<f32> = data(sparse, units).labels.to_vec();
                 again.sort_by(f32::total_cmp);
                 assert_eq!(seen, again);
             }
@@ -145,7 +127,7 @@ mod tests {
             let shape = RowShape { dimension: 1, row_norm: 1.0, sparse: false, rows_per_unit: None };
             let mut builder = DatasetBuilder::new(&Entropy::simulated(1), shape).unwrap();
             (0..50).for_each(|i| builder.row(&[if change { 0.9 } else { -0.1 }], i as f32));
-            builder.build().split(&Entropy::simulated(8), HeldOut::Units(10)).unwrap().trial.labels
+            builder.build().split(&Entropy::simulated(8), HeldOut::Units(10)).unwrap().trial.labels.to_vec()
         };
         assert_eq!(marks(false), marks(true));
         let mut rng = crate::NoiseRng::from_key([5; 32]);

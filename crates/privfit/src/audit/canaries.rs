@@ -90,9 +90,9 @@ pub fn audit(question: &Question, canaries: u64, tick: &dyn Fn()) -> Result<Find
     let engine = Threads::new(1);
     let plan = &subject.prepared().plan;
     let mut run = Run::begin(&data, &engine, &entropy, plan.event())?;
-    run.listen();
+    run.keep_releases();
     let weights = plan.run(&mut run, tick)?;
-    let heard = run.heard();
+    let heard = run.kept_releases();
     run.close(weights)?;
     // A canary of the second class pulls its coordinate of the gradient down.
     let scores: Vec<f64> = (0..canaries as usize).map(|i| -heard.iter().map(|h| h.numbers[i]).sum::<f64>()).collect();

@@ -38,9 +38,9 @@ pub fn grid(subject: &Shipped, worlds: &[Vec<Row>], tick: &dyn Fn()) -> Result<G
     for rows in worlds {
         let data = subject.dataset(rows)?;
         let mut run = Run::begin(&data, &engine, &entropy, plan.event())?;
-        run.listen();
+        run.keep_releases();
         plan.run(&mut run, &|| {})?;
-        for heard in run.heard() {
+        for heard in run.kept_releases() {
             out.releases += 1;
             out.numbers += heard.numbers.len() as u64;
             out.off += heard.numbers.iter().filter(|x| !on_grid(**x, heard.unit)).count() as u64;

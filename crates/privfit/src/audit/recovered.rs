@@ -14,8 +14,8 @@ use crate::data::encode::{Row, UNKNOWN};
 use crate::error::{Error, Result};
 use crate::method::Settings;
 use crate::schema::Schema;
-use privfit_kernel::account::{Adjacency, Event};
 use privfit_kernel::Loss;
+use privfit_kernel::account::{Adjacency, Event};
 
 /// Objective perturbation with one weight, whose releases are log-likelihood ratios of two worlds.
 pub struct Recovered {

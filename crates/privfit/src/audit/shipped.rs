@@ -209,7 +209,7 @@ impl Subject for Shipped {
         let entropy = Entropy::simulated(seed);
         let mut run = Run::recorded(&first, &engine, &entropy, event)?;
         let before = self.run(&mut run)?;
-        let tape = run.tape()?;
+        let tape = run.transcript()?;
         let before = run.close(before)?.into_value();
         let entropy = Entropy::simulated(seed);
         let mut run = Run::replayed(&second, &engine, &entropy, event, &tape)?;

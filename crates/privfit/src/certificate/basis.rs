@@ -1,7 +1,7 @@
 //! The groups of a certificate that say what the claim rests on: public facts, releases, accounting, assumptions, circumstances.
 
-use privfit_kernel::account::Event;
 use privfit_kernel::Numerics;
+use privfit_kernel::account::Event;
 use serde::{Deserialize, Serialize};
 
 /// What is not protected.

@@ -36,8 +36,8 @@ mod tests {
     use crate::model::Model;
     use crate::schema::Schema;
     use crate::tune::Tuning;
-    use privfit_kernel::account::{Adjacency, Event, Objective, Stopping};
     use privfit_kernel::Numerics;
+    use privfit_kernel::account::{Adjacency, Event, Objective, Stopping};
     use serde_json::{Value, json};
     use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! The sentences of a certificate. Most are the same for every model; those that are not follow from the event and the public facts.
 
 use super::{Enforced, Fact, Notion, Release, Risk};
-use privfit_kernel::account::{Adjacency, Event, Stopping};
 use privfit_kernel::Numerics;
+use privfit_kernel::account::{Adjacency, Event, Stopping};
 
 /// What a notion of neighbours means.
 pub(super) fn notion(adjacency: Adjacency) -> Notion {

@@ -4,7 +4,7 @@ use super::Problem;
 use crate::error::Result;
 use crate::loss::{self, Task};
 use crate::solve::ight::{Rows, Thresholding, ight};
-use privfit_kernel::{Learner, SparseModel, Unit};
+use privfit_kernel::{Learner, NoiseRng, SparseModel, Unit};
 
 /// Steps at the most on one part.
 const STEPS: usize = 60;
@@ -21,7 +21,7 @@ pub(super) fn learner(problem: &Problem, sparsity: usize, ridge: f64) -> Result<
     Ok(Learner { name: "hard thresholding", parameters, train })
 }
 
-fn train(p: &[f64], units: &mut dyn Iterator<Item = Unit<'_>>) -> SparseModel {
+fn train(p: &[f64], units: &mut dyn Iterator<Item = Unit<'_>>, _: &mut NoiseRng) -> SparseModel {
     let weights = &p[6..6 + p[5] as usize];
     let classes = p[1] as usize;
     let positive = usize::from(classes > 0);

@@ -6,7 +6,7 @@ use super::{Noise, Plan, Problem, head_losses, needs_smooth, show};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use privfit_kernel::account::{Event, calibrate};
-use privfit_kernel::{Descent, Gaussian, Loss, Pace, Run, Stability};
+use privfit_kernel::{Descend, Descent, Gaussian, Loss, Pace, Run, Stability};
 
 /// The steps.
 #[derive(Clone, Copy)]
@@ -159,7 +159,9 @@ impl Plan for EndNoise {
             let everyone = run.everyone()?;
             let dimension = self.features * loss.outputs;
             let descent = self.recipe.descent(loss);
-            let part = self.noise.release(run, dimension, |run| run.descend(&everyone, &descent, tick))?;
+            let part = self
+                .noise
+                .release(run, dimension, |run| run.execute(Descend { on: &everyone, descent: &descent, progress: tick }))?;
             weights.extend(part);
         }
         self.constraint.project(&mut weights);

@@ -27,7 +27,7 @@ use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use crate::solve::ight::keep_largest;
 use privfit_kernel::account::{Event, calibrate};
-use privfit_kernel::{Exponential, Loss, Run};
+use privfit_kernel::{Choose, ChooseVertex, Exponential, Loss, Run, ScoreVertices};
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -175,7 +175,7 @@ impl FrankWolfe {
             let chosen = run.at(&self.mechanism, |run, scale| {
                 let clocks = run.draw(&scale, corners)?;
                 let scores = everyone.gradient_scores(&clocks, &w, loss)?;
-                run.choose(clocks, &scores, &self.mechanism, 1)
+                run.execute(Choose { clocks, scores: &scores, mechanism: &self.mechanism, count: 1 })
             })?;
             let at = chosen.indices()[0];
             let part = (self.part)(step);
@@ -189,9 +189,15 @@ impl FrankWolfe {
     /// Every step the rows that have the chosen feature, and a few trials.
     fn with_kept_scores(&self, run: &mut Run<'_>, loss: &Loss, tick: &dyn Fn()) -> Result<Vec<f64>> {
         let everyone = run.everyone()?;
-        let mut scores = run.corner_scores(&everyone, &self.mechanism, loss, self.simplex, &self.start(self.features))?;
+        let mut scores = run.execute(ScoreVertices {
+            on: &everyone,
+            mechanism: &self.mechanism,
+            loss,
+            simplex: self.simplex,
+            start: &self.start(self.features),
+        })?;
         for step in 1..=self.steps {
-            let (at, negative) = run.choose_corner(&scores)?;
+            let (at, negative) = run.execute(ChooseVertex { scores: &scores })?;
             scores.step(at, if negative { -self.corner } else { self.corner }, (self.part)(step))?;
             tick();
         }

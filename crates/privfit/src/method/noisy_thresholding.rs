@@ -27,7 +27,7 @@ use super::{Method, Noise, Plan, Problem, head_losses, show};
 use crate::error::{Error, Result};
 use crate::loss::Task;
 use privfit_kernel::account::{Event, calibrate_near};
-use privfit_kernel::{Exponential, Fit, Gaussian, Loss, Mechanism, Run};
+use privfit_kernel::{ChooseLargest, Exponential, Fit, Gaussian, Loss, Mechanism, Run, SelectColumns};
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -147,8 +147,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     };
     // Multipliers are made for a sum that is one Gaussian with the whole budget, nearly.
     let guess = problem.single_noise()?;
-    let multiplier =
-        calibrate_near(problem.target, |nm| rounds_of(nm).map(|r| event_of(&r)), problem.adjacency, guess)?;
+    let multiplier = calibrate_near(problem.target, |nm| rounds_of(nm).map(|r| event_of(&r)), problem.adjacency, guess)?;
     let rounds = rounds_of(multiplier)?;
     let event = event_of(&rounds);
     Ok(Box::new(NoisyThresholding {
@@ -221,7 +220,13 @@ impl NoisyThresholding {
                 let support = run.at(choice, |run, scale| {
                     let clocks = run.draw(&scale, self.features)?;
                     let values = everyone.gradient_coordinates(&clocks, &w, loss, &zero)?;
-                    run.choose_largest(clocks, &values, choice, round.added, &columns)
+                    run.execute(ChooseLargest {
+                        clocks,
+                        values: &values,
+                        mechanism: choice,
+                        count: round.added,
+                        except: &columns,
+                    })
                 })?;
                 columns.extend(support.indices());
             }
@@ -231,7 +236,7 @@ impl NoisyThresholding {
             };
             // Rows there are shorter by the radius, so weights are longer by it.
             let inner: Vec<f64> = columns.iter().map(|c| w[*c] * longer).collect();
-            let gradient = run.narrow(&alike(&columns), round.fit, |run| {
+            let gradient = run.select_columns(SelectColumns { columns: &alike(&columns), fit: round.fit }, |run| {
                 run.at(&round.step, |run, scale| {
                     let noise = run.draw(&scale, inner.len())?;
                     let sum = run.everyone()?.gradient_sum(&noise, &inner, loss)?;

@@ -27,7 +27,7 @@ use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use crate::loss::Task;
 use privfit_kernel::account::{Event, calibrate};
-use privfit_kernel::{self as kernel, LinearTerm, Loss, Run};
+use privfit_kernel::{self as kernel, LinearTerm, Loss, Minimise, Run};
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -278,7 +278,10 @@ impl Plan for Objective {
             let loss = moved.as_ref().unwrap_or(loss);
             let problem = kernel::Problem { loss, ridge: self.ridge, tolerance: self.tolerance };
             let dimension = self.features * loss.outputs;
-            weights.extend(self.output.release(run, dimension, |run| run.minimize(&everyone, problem, Some(self.linear)))?);
+            weights
+                .extend(self.output.release(run, dimension, |run| {
+                    run.execute(Minimise { on: &everyone, problem, linear: Some(self.linear) })
+                })?);
             tick();
         }
         start.iter().for_each(|s| s.fold(&mut weights));

@@ -242,8 +242,8 @@ fn add_target(p: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>) 
 mod tests {
     use super::super::testing::{Random, coefficients, dataset, plan, schema};
     use super::*;
-    use privfit_kernel::engine::Threads;
     use privfit_kernel::Entropy;
+    use privfit_kernel::engine::Threads;
 
     /// By hand: buckets of powers of two, and the clamp that leaves least error.
     #[test]

@@ -20,7 +20,7 @@ use super::vector_noise::VectorNoise;
 use super::{Method, Noise, Plan, Problem, head_losses, needs_smooth, show};
 use crate::error::{Error, Result};
 use privfit_kernel::account::{Event, calibrate};
-use privfit_kernel::{self as kernel, Loss, Run};
+use privfit_kernel::{self as kernel, Loss, Minimise, Run};
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -130,7 +130,8 @@ impl Plan for Output {
             let everyone = run.everyone()?;
             let dimension = self.features * loss.outputs;
             let problem = kernel::Problem { loss, ridge: self.ridge, tolerance: self.tolerance };
-            let part = self.noise.release(run, dimension, |run| run.minimize(&everyone, problem, None))?;
+            let part =
+                self.noise.release(run, dimension, |run| run.execute(Minimise { on: &everyone, problem, linear: None }))?;
             weights.extend(part);
             tick();
         }

@@ -436,8 +436,8 @@ mod tests {
     use crate::data::csv::Csv;
     use crate::data::encode::columns;
     use crate::data::load::load_from;
-    use privfit_kernel::engine::Threads;
     use privfit_kernel::Entropy;
+    use privfit_kernel::engine::Threads;
 
     /// Units of several rows add averages: a unit of any rows moves each release by the norm of one row at most. Sums of rows were clipped
     /// to that, and then taken for sums of as many single rows as there are units.

@@ -4,7 +4,7 @@ use super::{Column, Plan, Problem};
 use crate::error::{Error, Result};
 use crate::loss::Task;
 use privfit_kernel::account::{Event, calibrate_near, epsilon};
-use privfit_kernel::{Exponential, Fit, Loss, Run, StabilityTest};
+use privfit_kernel::{ChooseLargest, Exponential, Fit, Loss, Run, SelectColumns, StabilityTest, StableSupport};
 
 /// Weights that are wanted, the constant not counted: declared, or a few.
 pub(super) fn sparsity(problem: &Problem) -> Result<usize> {
@@ -76,8 +76,7 @@ pub(super) fn calibrated_with<M>(
 ) -> Result<(M, Event)> {
     let whole = |m: &M| Event::Compose(vec![event(m), then.clone()]);
     let guess = problem.single_noise()? * (releases / part).sqrt();
-    let multiplier =
-        calibrate_near(problem.target, |nm| mechanism(nm).map(|m| whole(&m)), problem.adjacency, guess)?;
+    let multiplier = calibrate_near(problem.target, |nm| mechanism(nm).map(|m| whole(&m)), problem.adjacency, guess)?;
     let mechanism = mechanism(multiplier)?;
     let event = whole(&mechanism);
     Ok((mechanism, event))
@@ -112,11 +111,11 @@ impl Screening {
             let clocks = run.draw(&scale, self.features)?;
             let values = everyone.gradient_coordinates(&clocks, &zero, loss, &zero)?;
             if let Some(test) = &self.stable
-                && let Some(support) = run.stable_support(&values, test, self.count, &except)?
+                && let Some(support) = run.execute(StableSupport { values: &values, test, count: self.count, except: &except })?
             {
                 return Ok(support);
             }
-            run.choose_largest(clocks, &values, &self.mechanism, self.count, &except)
+            run.execute(ChooseLargest { clocks, values: &values, mechanism: &self.mechanism, count: self.count, except: &except })
         })?;
         Ok(support.indices().iter().copied().chain(self.constant).collect())
     }
@@ -132,7 +131,8 @@ pub(super) struct OnColumns {
 impl OnColumns {
     /// Weights of all features; zero where a column was not chosen.
     pub(super) fn run(&self, run: &mut Run<'_>, columns: &[usize], tick: &dyn Fn()) -> Result<Vec<f64>> {
-        let weights = run.narrow(&alike(columns), self.fit, |run| self.inner.run(run, tick))?;
+        let weights =
+            run.select_columns(SelectColumns { columns: &alike(columns), fit: self.fit }, |run| self.inner.run(run, tick))?;
         Ok(spread(&weights, columns, self.fit, self.features))
     }
 }

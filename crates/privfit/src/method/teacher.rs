@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::loss::Task;
 use crate::solve::ight::{Rows, Thresholding, ight};
 use privfit_kernel::account::{Event, calibrate};
-use privfit_kernel::{self as kernel, Loss, PublicRows, Run, norm_bound, products_error};
+use privfit_kernel::{self as kernel, Loss, Minimise, MinimiseElastic, Project, PublicRows, Run, norm_bound, products_error};
 use std::sync::Arc;
 
 /// Expected length of the weights of a classifier, as in `output`; that of a predictor of numbers is about 1.
@@ -80,12 +80,12 @@ impl Teacher {
         let problem = kernel::Problem { loss: &self.loss, ridge: self.ridge, tolerance: self.tolerance };
         self.noise.release(run, self.released, |run| {
             let weights = match lasso {
-                None => run.minimize(&everyone, problem, None)?,
-                Some(lasso) => run.minimize_elastic(&everyone, problem, lasso)?,
+                None => run.execute(Minimise { on: &everyone, problem, linear: None })?,
+                Some(lasso) => run.execute(MinimiseElastic { on: &everyone, problem, lasso })?,
             };
             match rows {
                 None => Ok(weights),
-                Some(rows) => run.through(weights, rows, self.longest),
+                Some(rows) => run.execute(Project { value: weights, rows, longest: self.longest }),
             }
         })
     }

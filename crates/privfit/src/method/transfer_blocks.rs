@@ -23,7 +23,7 @@ use super::{Method, Noise, Plan, Problem, show};
 use crate::error::Result;
 use crate::solve::ight::keep_largest;
 use privfit_kernel::account::{Event, calibrate};
-use privfit_kernel::{Learner, PublicRows, Run, SparseModel, products_error};
+use privfit_kernel::{Average, Learner, Project, PublicRows, Run, SparseModel, Train, products_error};
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -133,15 +133,11 @@ impl Plan for TransferBlocks {
         let released = self.answers.count().unwrap_or(self.features);
         let parts = run.parts(self.parts)?;
         let out = self.noise.release(run, released, |run| {
-            let models = parts.iter().map(|part| {
-                let model = part.train(&self.learner);
-                tick();
-                model
-            });
-            let average = run.average(models.collect(), self.radius, self.features)?;
+            let models = run.execute(Train { parts: &parts, learner: &self.learner, progress: tick })?;
+            let average = run.execute(Average { models, radius: self.radius, dimension: self.features })?;
             match &self.rows {
                 None => Ok(average),
-                Some(rows) => run.through(average, rows, self.radius),
+                Some(rows) => run.execute(Project { value: average, rows, longest: self.radius }),
             }
         })?;
         let mut weights = match &self.rows {

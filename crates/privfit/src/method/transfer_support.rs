@@ -23,7 +23,7 @@ use super::teacher::{Answers, Teacher, student};
 use super::{Method, Noise, Plan, Problem, needs_smooth, show};
 use crate::error::{Error, Result};
 use privfit_kernel::account::Event;
-use privfit_kernel::{Exponential, Fit, Loss, Run, StabilityTest};
+use privfit_kernel::{Exponential, Fit, Loss, Run, SelectColumns, StabilityTest};
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -133,7 +133,9 @@ impl Plan for TransferSupport {
         let columns = self.screening.run(run, &self.loss)?;
         tick();
         let rows = self.answers.rows(&columns);
-        let released = run.narrow(&alike(&columns), self.fit, |run| self.teacher.release(run, None, rows.as_ref()))?;
+        let released = run.select_columns(SelectColumns { columns: &alike(&columns), fit: self.fit }, |run| {
+            self.teacher.release(run, None, rows.as_ref())
+        })?;
         tick();
         let weights = match rows {
             None => released,

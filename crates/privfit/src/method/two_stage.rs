@@ -21,7 +21,7 @@ use super::support::{OnColumns, calibrated_with, fit, mild, narrowed, one_score,
 use super::{Method, Noise, Plan, Problem, objective, show};
 use crate::error::Result;
 use privfit_kernel::account::Event;
-use privfit_kernel::{Exponential, Learner, Run, SparseModel};
+use privfit_kernel::{ChooseLargest, Exponential, Learner, Run, SparseModel, SupportVotes, Train};
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -103,20 +103,13 @@ impl Plan for TwoStage {
     }
 
     fn run(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<Vec<f64>> {
-        let models: Vec<_> = run
-            .parts(self.parts)?
-            .iter()
-            .map(|part| {
-                let model = part.train(&self.learner);
-                tick();
-                model
-            })
-            .collect();
+        let parts = run.parts(self.parts)?;
+        let models = run.execute(Train { parts: &parts, learner: &self.learner, progress: tick })?;
         let support = run.at(&self.mechanism, |run, scale| {
             let clocks = run.draw(&scale, self.second.features)?;
-            let votes = run.support_votes(&clocks, &models)?;
+            let votes = run.execute(SupportVotes { clocks: &clocks, models: &models })?;
             let except: Vec<usize> = self.constant.into_iter().collect();
-            run.choose_largest(clocks, &votes, &self.mechanism, self.count, &except)
+            run.execute(ChooseLargest { clocks, values: &votes, mechanism: &self.mechanism, count: self.count, except: &except })
         })?;
         let columns: Vec<usize> = support.indices().iter().copied().chain(self.constant).collect();
         self.second.run(run, &columns, tick)

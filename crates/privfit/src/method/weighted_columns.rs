@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 use crate::loss::Task;
 use crate::model::RowMap;
 use privfit_kernel::account::Event;
-use privfit_kernel::{Contribution, Fit, Gaussian, Loss, Mechanism, Run};
+use privfit_kernel::{Contribution, Fit, Gaussian, Loss, Mechanism, Run, SelectColumns};
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -163,7 +163,7 @@ impl Plan for WeightedColumns {
         order.sort_unstable();
         let mut columns: Vec<(usize, f64)> = order.iter().map(|i| (*i, (floor / sums[*i].max(floor)).sqrt())).collect();
         let zero = vec![0f64; self.kept + 1];
-        let gradient = run.narrow(&columns, Fit::Root(CONSTANT), |run| {
+        let gradient = run.select_columns(SelectColumns { columns: &columns, fit: Fit::Root(CONSTANT) }, |run| {
             run.at(&self.step, |run, scale| {
                 let noise = run.draw(&scale, zero.len())?;
                 let sum = run.everyone()?.gradient_sum(&noise, &zero, &self.loss)?;
@@ -175,7 +175,8 @@ impl Plan for WeightedColumns {
             let z = g / self.step.standard_deviation();
             *factor *= (1.0 + (z * z - 1.0).max(0.0)).powf(0.25);
         }
-        let inner = run.narrow(&columns, Fit::Root(CONSTANT), |run| self.inner.run(run, tick))?;
+        let inner =
+            run.select_columns(SelectColumns { columns: &columns, fit: Fit::Root(CONSTANT) }, |run| self.inner.run(run, tick))?;
         let (mut weights, mut factors) = (vec![0f64; self.features], vec![0f64; self.features]);
         for ((i, factor), w) in columns.iter().zip(&inner) {
             (weights[*i], factors[*i]) = (*w, *factor);

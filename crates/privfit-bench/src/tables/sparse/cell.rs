@@ -10,9 +10,9 @@ use privfit::artifact::epsilon as certified;
 use privfit::constraint::Constraint;
 use privfit::engine::Threads;
 use privfit::fit::{Job, Prepared, prepare};
+use privfit::kernel::{Entropy, Run};
 use privfit::method::Settings;
 use privfit::model::{Model, RowMap};
-use privfit::kernel::{Entropy, Run};
 
 /// Mean and standard error at a point of the grid, and what was run.
 struct Outcome {

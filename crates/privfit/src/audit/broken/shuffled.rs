@@ -10,8 +10,8 @@ use crate::audit::bounds::normal_quantile;
 use crate::audit::subject::{Claim, Comparison, Release, Subject, World};
 use crate::data::encode::Row;
 use crate::error::Result;
-use privfit_kernel::account::{Adjacency, Event};
 use privfit_kernel::Entropy;
+use privfit_kernel::account::{Adjacency, Event};
 
 /// One epoch of batches of one record, noise of half of the clip.
 pub struct Shuffled {

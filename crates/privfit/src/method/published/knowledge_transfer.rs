@@ -16,7 +16,7 @@ use crate::method::vector_noise::VectorNoise;
 use crate::method::{Method, Plan, Problem, show};
 use crate::solve::ight::keep_largest;
 use privfit_kernel::account::Event;
-use privfit_kernel::{Learner, PublicRows, Run, SparseModel};
+use privfit_kernel::{Average, Batch, Learner, Project, PublicRows, Run, Sensitive, SparseModel, Train};
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -108,6 +108,13 @@ fn baseline(problem: &Problem) -> Result<Box<dyn Plan>> {
     }))
 }
 
+impl Transfer {
+    fn teacher<'d>(&self, run: &mut Run<'d>, parts: &[Batch<'d>]) -> privfit_kernel::Result<Sensitive<Vec<f64>>> {
+        let models = run.execute(Train { parts, learner: &self.learner, progress: &|| {} })?;
+        run.execute(Average { models, radius: UNCUT, dimension: self.features })
+    }
+}
+
 impl Plan for Transfer {
     fn event(&self) -> &Event {
         &self.event
@@ -131,17 +138,16 @@ impl Plan for Transfer {
     }
 
     fn run(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<Vec<f64>> {
-        let part = run.parts(1)?.remove(0);
-        let train = |run: &mut Run<'_>| run.average(vec![part.train(&self.learner)], UNCUT, self.features);
+        let parts = run.parts(1)?;
         let mut weights = match &self.student {
             None => {
-                let teacher = train(run)?;
+                let teacher = self.teacher(run, &parts)?;
                 run.reveal(teacher)?
             }
             Some((noise, _, rows, _)) => {
                 let answers = noise.release(run, rows.len(), |run| {
-                    let teacher = train(run)?;
-                    run.through(teacher, rows, UNCUT)
+                    let teacher = self.teacher(run, &parts)?;
+                    run.execute(Project { value: teacher, rows, longest: UNCUT })
                 })?;
                 student(rows, &answers, self.count + usize::from(self.constant.is_some()))
             }

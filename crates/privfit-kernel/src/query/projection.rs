@@ -1,5 +1,9 @@
 //! Public rows, and a bound on how much longer a vector can get when it is seen through them.
 
+use super::Query;
+use crate::error::{Error, Result};
+use crate::run::Run;
+use crate::value::{Sensitive, Theorem};
 use std::sync::OnceLock;
 
 /// Rows that are public: generated, or given by their owner as such.
@@ -61,6 +65,52 @@ impl PublicRows {
     pub fn columns(&self, columns: &[usize]) -> PublicRows {
         let cells = self.iter().flat_map(|row| columns.iter().map(|c| row.get(*c).copied().unwrap_or(0.0))).collect();
         PublicRows::new(cells, columns.len())
+    }
+}
+
+/// Bound on what float errors add to the distance of two vectors seen through rows of so many cells: each product is off by u times its
+/// number of terms, relative to sizes whose squares add up to at most features x norm^2 x longest^2; twice, and the cut besides.
+pub fn products_error(features: usize, norm: f64, longest: f64) -> f64 {
+    let k = features as f64;
+    4.0 * (k + 8.0) * f64::EPSILON * k.sqrt() * norm * longest
+}
+
+/// A vector projected on public rows: one number for each row. Distances grow by at most the largest singular value of the rows, which is
+/// bounded here, from the rows themselves. The vector is clipped to `longest`, a public length, so that the float error of the products has
+/// a public bound.
+pub struct Project<'a> {
+    /// The vector.
+    pub value: Sensitive<Vec<f64>>,
+    /// The rows.
+    pub rows: &'a PublicRows,
+    /// Longest vector.
+    pub longest: f64,
+}
+
+impl Query<'_> for Project<'_> {
+    type Output = Sensitive<Vec<f64>>;
+
+    fn execute(self, run: &mut Run<'_>) -> Result<Sensitive<Vec<f64>>> {
+        let Some(theorem) = self.value.claim.clone() else {
+            return Err(Error::Mismatch { what: "no theorem bounds this vector" });
+        };
+        if self.rows.features != self.value.value.len() || self.value.run != run.id {
+            return Err(Error::Mismatch { what: "public rows and vector have different lengths, or runs" });
+        }
+        if !(self.longest > 0.0 && self.longest.is_finite()) {
+            return Err(Error::domain("longest", self.longest, "give a positive finite number"));
+        }
+        let norm = norm_bound(self.rows);
+        let length = self.value.value.iter().map(|w| w * w).sum::<f64>().sqrt();
+        let factor = if length > self.longest { self.longest / length } else { 1.0 };
+        let cut: Vec<f64> = self.value.value.iter().map(|w| w * factor).collect();
+        let error = products_error(self.rows.features, norm, self.longest);
+        let claim = Theorem {
+            reason: "the claim of the vector times the largest singular value of public rows, and the float error of the products",
+            zero_out: theorem.zero_out * norm + error,
+            replace_one: theorem.replace_one * norm + error,
+        };
+        Ok(Sensitive { value: self.rows.times(&cut), claim: Some(claim), ..self.value })
     }
 }
 

@@ -1,8 +1,8 @@
 //! What an audit recorded stays inside: distances come out, values do not.
 
-use privfit_kernel::Tape;
+use privfit_kernel::Transcript;
 
-fn read(tape: &Tape) -> usize {
+fn read(tape: &Transcript) -> usize {
     tape.points.len()
 }
 

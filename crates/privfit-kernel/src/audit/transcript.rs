@@ -9,23 +9,23 @@
 //! So the gradients of both worlds are compared at the recorded point, the second world gets the term that makes this point its
 //! minimiser too, solves by itself, and the two solutions meet the reach of the output noise, which is for the solver's error alone.
 
-use super::Run;
 use crate::account::{Adjacency, Event};
 use crate::error::{Error, Result};
 use crate::mechanism::Reach;
-use crate::query::minimise::Objective;
 use crate::norm::{L1, L2, Norm, root_up};
+use crate::query::solver::Objective;
+use crate::run::Run;
 use crate::{Dataset, Entropy};
 use std::sync::Arc;
 
 /// A recorded run; opaque.
-pub struct Tape {
+pub struct Transcript {
     points: Vec<Point>,
 }
 
 /// What left at a point.
 #[derive(Clone)]
-pub(super) enum Out {
+pub(crate) enum Out {
     Numbers(Vec<f64>),
     Indices(Vec<usize>),
     Corner(usize, bool),
@@ -35,16 +35,16 @@ pub(super) enum Out {
 
 /// The public facts of a point, all of which must agree.
 #[derive(Clone, PartialEq)]
-pub(super) struct Facts {
-    pub(super) what: &'static str,
-    pub(super) norm: &'static str,
-    pub(super) reach: Reach,
-    pub(super) event: Event,
+pub(crate) struct Facts {
+    pub(crate) what: &'static str,
+    pub(crate) norm: &'static str,
+    pub(crate) reach: Reach,
+    pub(crate) event: Event,
     /// One unit of the grid of what is released, where it is numbers.
-    pub(super) unit: f64,
+    pub(crate) unit: f64,
 }
 
-pub(super) enum Point {
+pub(crate) enum Point {
     Release { facts: Facts, integers: Vec<i64>, out: Out },
     Minimum { theta: Vec<f64>, gradient: Vec<f64>, linear: Vec<f64> },
     Revealed,
@@ -79,7 +79,7 @@ impl Movement {
 
 /// A vector that was released, with the unit of its grid: both are public.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Heard {
+pub struct ReleasedVector {
     /// What was released.
     pub numbers: Vec<f64>,
     /// Each number is a whole multiple of this.
@@ -87,10 +87,10 @@ pub struct Heard {
 }
 
 /// What an audit does beside the run.
-pub(super) enum Audit {
-    Listen(Vec<Heard>),
+pub(crate) enum Audit {
+    Listen(Vec<ReleasedVector>),
     Record(Vec<Point>),
-    Replay { tape: Arc<Tape>, at: usize, movements: Vec<Movement> },
+    Replay { tape: Arc<Transcript>, at: usize, movements: Vec<Movement> },
 }
 
 /// A distance whose bound is a real number is counted in parts of that bound.
@@ -127,7 +127,7 @@ impl<'d> Run<'d> {
         engine: &'d dyn crate::engine::Engine,
         entropy: &'d Entropy,
         planned: &Event,
-        tape: &Arc<Tape>,
+        tape: &Arc<Transcript>,
     ) -> Result<Run<'d>> {
         Run::audited(data, engine, entropy, planned, Audit::Replay { tape: tape.clone(), at: 0, movements: Vec::new() })
     }
@@ -146,14 +146,14 @@ impl<'d> Run<'d> {
     }
 
     /// Keeps a copy of every vector that is released from now on; all of it is out anyway.
-    pub fn listen(&mut self) {
+    pub fn keep_releases(&mut self) {
         if self.audit.is_none() {
             self.audit = Some(Audit::Listen(Vec::new()));
         }
     }
 
     /// The vectors that were released since `listen`.
-    pub fn heard(&mut self) -> Vec<Heard> {
+    pub fn kept_releases(&mut self) -> Vec<ReleasedVector> {
         match &mut self.audit {
             Some(Audit::Listen(heard)) => std::mem::take(heard),
             _ => Vec::new(),
@@ -161,9 +161,9 @@ impl<'d> Run<'d> {
     }
 
     /// The recording of this run.
-    pub fn tape(&mut self) -> Result<Arc<Tape>> {
+    pub fn transcript(&mut self) -> Result<Arc<Transcript>> {
         match self.audit.take() {
-            Some(Audit::Record(points)) => Ok(Arc::new(Tape { points })),
+            Some(Audit::Record(points)) => Ok(Arc::new(Transcript { points })),
             _ => Err(Error::Mismatch { what: "this run is not recorded: begin it with Run::recorded" }),
         }
     }
@@ -180,12 +180,12 @@ impl<'d> Run<'d> {
     }
 
     /// A point at which something leaves: noted in the first world, compared and replaced in the second.
-    pub(super) fn leaves(&mut self, facts: impl FnOnce() -> Facts, integers: &[i64], out: Out) -> Out {
+    pub(crate) fn leaves(&mut self, facts: impl FnOnce() -> Facts, integers: &[i64], out: Out) -> Out {
         match &mut self.audit {
             None => out,
             Some(Audit::Listen(heard)) => {
                 if let Out::Numbers(numbers) = &out {
-                    heard.push(Heard { numbers: numbers.clone(), unit: facts().unit });
+                    heard.push(ReleasedVector { numbers: numbers.clone(), unit: facts().unit });
                 }
                 out
             }
@@ -217,7 +217,7 @@ impl<'d> Run<'d> {
     }
 
     /// A value that leaves as it is, which only a plan without a promise allows.
-    pub(super) fn reveals(&mut self) {
+    pub(crate) fn reveals(&mut self) {
         match &mut self.audit {
             Some(Audit::Record(points)) => points.push(Point::Revealed),
             Some(Audit::Replay { at, movements, .. }) => {
@@ -229,7 +229,7 @@ impl<'d> Run<'d> {
     }
 
     /// Solves, and in an audit looks at the gradient where the other world ended.
-    pub(super) fn solves(&mut self, mut objective: Objective<'_>, tilted: bool) -> Result<Vec<f64>> {
+    pub(crate) fn solves(&mut self, mut objective: Objective<'_>, tilted: bool) -> Result<Vec<f64>> {
         if !tilted || matches!(self.audit, None | Some(Audit::Listen(_))) {
             return objective.solve();
         }

@@ -27,53 +27,31 @@
 //! The column index and all that is kept are made of rows: they stay in here, and nothing reads a score. Time depends on data, as
 //! in all passes over sparse rows; that of a choice too, see `ladder.rs`.
 
-use crate::batch::Batch;
-use crate::store::compressed::Compressed;
-use crate::store::data::{Dataset, Rows};
-use crate::query::gradient::{BLOCK, SlopeGrid};
-use crate::sampling::ladder::Ladder;
-use crate::query::loss::Loss;
-use crate::mechanism::{Exponential, ROW_LIMIT, Reach};
-use crate::rng::Words;
+use super::Query;
 use crate::account::Event;
+use crate::audit::transcript::{Facts, Out};
+use crate::batch::Batch;
+use crate::engine::{Needs, Seam};
 use crate::error::{Error, Result};
+use crate::mechanism::{Exponential, ROW_LIMIT, Reach};
+use crate::norm::{LInf, Norm};
+use crate::query::gradient::SlopeGrid;
+use crate::query::loss::Loss;
+use crate::rng::{Stream, Words};
+use crate::run::{Run, disagree};
+use crate::sampling::ladder::Ladder;
+use crate::store::dataset::Dataset;
+use crate::store::memory::zeros;
+use crate::store::rows::{Columns, TILE};
+use std::sync::Arc;
 
 /// All slopes are renewed when margins have shrunk by this since they were.
 const FRESH: f64 = 0.85;
 /// A slope stays in force until it is off by more than the slope limit over this.
 const PATIENCE: u16 = 256;
 
-/// The cells of sparse rows, column after column, rows ascending.
-struct Columns {
-    start: Vec<usize>,
-    row: Vec<u32>,
-    cell: Vec<i16>,
-}
-
-impl Columns {
-    fn new(sparse: &Compressed, rows: usize, dimension: usize) -> Columns {
-        let mut end = vec![0usize; dimension + 1];
-        sparse.cells().for_each(|(j, _)| end[*j as usize + 1] += 1);
-        (1..=dimension).for_each(|j| end[j] += end[j - 1]);
-        let (mut row, mut cell) = (vec![0u32; end[dimension]], vec![0i16; end[dimension]]);
-        // Each column's start moves to its end while it fills.
-        for i in 0..rows {
-            let (index, value) = sparse.row(i);
-            for (j, x) in index.iter().zip(value) {
-                let at = &mut end[*j as usize];
-                row[*at] = i as u32;
-                cell[*at] = *x;
-                *at += 1;
-            }
-        }
-        end.rotate_right(1);
-        end[0] = 0;
-        Columns { start: end, row, cell }
-    }
-}
-
 /// Scores of corners, held by the kernel between the steps of one path. No Debug, no Clone, no way to a score.
-pub struct CornerScores<'d> {
+pub struct VertexScores<'d> {
     data: &'d Dataset,
     columns: Columns,
     loss: Loss,
@@ -83,6 +61,10 @@ pub struct CornerScores<'d> {
     pub(crate) run: u64,
     /// Minus the gradient: the score of the positive corner.
     ladder: Ladder,
+    /// Changes of scores by the rows of this process that are not in the ladder yet, and which are not 0.
+    change: Vec<i64>,
+    changed: Vec<u64>,
+    seam: Arc<Seam<'d>>,
     /// Slopes in force.
     slopes: Vec<i16>,
     /// Times `shrink`: the margins.
@@ -96,14 +78,62 @@ pub struct CornerScores<'d> {
     patience: u16,
 }
 
-impl<'d> CornerScores<'d> {
-    pub(crate) fn new(
-        on: &Batch<'d>,
-        mechanism: &Exponential,
-        loss: &Loss,
-        simplex: bool,
-        start: &[f64],
-    ) -> Result<CornerScores<'d>> {
+/// Opens the scores of the vertices of a polytope along a path from `start`, for sparse rows and a loss of one output. They are of all records;
+/// the mechanism must come from `Exponential::for_gradients`.
+pub struct ScoreVertices<'a, 'd> {
+    /// Everyone.
+    pub on: &'a Batch<'d>,
+    /// Of each choice.
+    pub mechanism: &'a Exponential,
+    /// The loss.
+    pub loss: &'a Loss,
+    /// Positive vertices only.
+    pub simplex: bool,
+    /// Weights at the start; public.
+    pub start: &'a [f64],
+}
+
+impl<'d> Query<'d> for ScoreVertices<'_, 'd> {
+    type Output = VertexScores<'d>;
+
+    fn execute(self, run: &mut Run<'d>) -> Result<VertexScores<'d>> {
+        if self.on.run != run.id {
+            return Err(Error::Mismatch { what: "the batch belongs to another run" });
+        }
+        VertexScores::new(self.on, self.mechanism, self.loss, self.simplex, self.start)
+    }
+}
+
+/// Chooses a vertex by the exponential mechanism: a coordinate, and whether the negative one.
+pub struct ChooseVertex<'a, 'd> {
+    /// The scores.
+    pub scores: &'a VertexScores<'d>,
+}
+
+impl<'d> Query<'d> for ChooseVertex<'_, 'd> {
+    type Output = (usize, bool);
+
+    fn execute(self, run: &mut Run<'d>) -> Result<(usize, bool)> {
+        let scores = self.scores;
+        if scores.run != run.id {
+            return Err(Error::Mismatch { what: "the scores belong to another run" });
+        }
+        run.record.admit(&run.planned, scores.event(), 1)?;
+        let (coordinate, negative) = scores.choose(&mut run.entropy.rng(Stream::Noise)?);
+        let agreed = run.seam.agree(&[coordinate as u64, u64::from(negative)])?;
+        let [coordinate, negative] = agreed[..] else { return Err(disagree()) };
+        let (coordinate, negative) = (coordinate as usize, negative == 1);
+        let facts =
+            || Facts { what: "choice of a vertex", norm: LInf::NAME, reach: scores.reach(), event: scores.event(), unit: 1.0 };
+        Ok(match run.leaves(facts, scores.scores(), Out::Corner(coordinate, negative)) {
+            Out::Corner(coordinate, negative) => (coordinate, negative),
+            _ => (coordinate, negative),
+        })
+    }
+}
+
+impl<'d> VertexScores<'d> {
+    fn new(on: &Batch<'d>, mechanism: &Exponential, loss: &Loss, simplex: bool, start: &[f64]) -> Result<VertexScores<'d>> {
         let (data, grid) = (on.data, &mechanism.grid);
         let slope_grid = on.score_slopes(grid, loss)?;
         if loss.outputs != 1 {
@@ -112,28 +142,32 @@ impl<'d> CornerScores<'d> {
         if !on.chosen.is_all() || on.origin.rate.is_some() {
             return Err(Error::Mismatch { what: "scores of corners are kept for all records: use everyone()" });
         }
-        let Rows::Sparse(sparse) = &data.rows else {
+        if !data.is_sparse() {
             return Err(Error::unsupported("scores of corners for dense rows", "use gradient_scores"));
-        };
+        }
+        on.seam.needs(Needs::Totals)?;
         let (n, d) = (data.slots(), data.dimension);
         if start.len() != d {
             return Err(Error::Mismatch { what: "the number of weights is not the number of features" });
         }
         // Sums must not wrap, and rows and coordinates are numbered in 32 bits.
-        if n as f64 * grid.bound as f64 >= 2f64.powi(62) || n >= u32::MAX as usize || d >= u32::MAX as usize {
+        if data.total() as f64 * grid.bound as f64 >= 2f64.powi(62) || n >= u32::MAX as usize || d >= u32::MAX as usize {
             return Err(Error::Mismatch { what: "scores of so many records do not fit in 64 bits" });
         }
-        let mut scores = CornerScores {
+        let mut scores = VertexScores {
             data,
-            columns: Columns::new(sparse, n, d),
+            columns: data.columns(),
             loss: loss.clone(),
             grid: slope_grid,
             event: mechanism.event(),
             reach: mechanism.grid.reach,
             run: on.run,
             ladder: Ladder::new(vec![0], grid.bits, !simplex),
-            slopes: vec![0; n],
-            margins: vec![0.0; n],
+            change: vec![0; d],
+            changed: vec![0; d.div_ceil(64)],
+            seam: on.seam.clone(),
+            slopes: zeros(n),
+            margins: zeros(n),
             weights: start.to_vec(),
             support: (0..d as u32).filter(|j| start[*j as usize] != 0.0).collect(),
             shrink: 1.0,
@@ -142,15 +176,17 @@ impl<'d> CornerScores<'d> {
         };
         scores.measure();
         let mut sums = vec![0i64; d];
-        let rows: Vec<u32> = (0..n as u32).collect();
-        for block in rows.chunks(BLOCK) {
+        let mut block = [0u32; TILE];
+        for first in (0..n).step_by(TILE) {
+            let block = &mut block[..TILE.min(n - first)];
+            block.iter_mut().zip(first as u32..).for_each(|(b, row)| *b = row);
             let slopes = scores.slopes_of(block);
             for (row, slope) in block.iter().zip(slopes) {
                 scores.slopes[*row as usize] = slope;
                 each_part(data, slope_grid, *row, -i64::from(slope), |j, part| sums[j] += part);
             }
         }
-        scores.ladder = Ladder::new(sums, grid.bits, !simplex);
+        scores.ladder = Ladder::new(on.seam.collect(sums)?, grid.bits, !simplex);
         Ok(scores)
     }
 
@@ -181,18 +217,37 @@ impl<'d> CornerScores<'d> {
             self.shrink = 1.0;
             self.measure();
             self.renew(0..self.slopes.len() as u32);
-            return Ok(());
+            return self.settle();
         }
         self.shrink = shrink;
         let by = part * corner / shrink;
         self.weights[coordinate] += by;
-        let column = self.columns.start[coordinate]..self.columns.start[coordinate + 1];
         let by = by * self.data.row_norm / ROW_LIMIT as f64;
-        for p in column.clone() {
-            self.margins[self.columns.row[p] as usize] += by * f64::from(self.columns.cell[p]);
+        let (rows, cells) = self.columns.column(coordinate);
+        for (row, cell) in rows.iter().zip(cells) {
+            self.margins[*row as usize] += by * f64::from(*cell);
         }
-        let rows = self.columns.row[column].to_vec();
+        let rows = rows.to_vec();
         self.renew(rows.into_iter());
+        self.settle()
+    }
+
+    /// Puts the changes of all processes in the ladder, in the order of coordinates: which rows belong to which process changes nothing.
+    fn settle(&mut self) -> Result<()> {
+        if self.seam.divided() {
+            let zero = vec![0i64; self.change.len()];
+            let total = self.seam.collect(std::mem::replace(&mut self.change, zero))?;
+            self.changed.fill(0);
+            total.iter().enumerate().filter(|(_, by)| **by != 0).for_each(|(j, by)| self.ladder.add(j, *by));
+            return Ok(());
+        }
+        for (at, word) in self.changed.iter_mut().enumerate() {
+            while *word != 0 {
+                let j = 64 * at + word.trailing_zeros() as usize;
+                *word &= *word - 1;
+                self.ladder.add(j, std::mem::take(&mut self.change[j]));
+            }
+        }
         Ok(())
     }
 
@@ -203,7 +258,7 @@ impl<'d> CornerScores<'d> {
 
     /// Other rules for when a slope is renewed: public numbers, for tests.
     #[cfg(test)]
-    pub(crate) fn with_rules(mut self, fresh: f64, patience: u16) -> CornerScores<'d> {
+    pub(crate) fn with_rules(mut self, fresh: f64, patience: u16) -> VertexScores<'d> {
         (self.fresh, self.patience) = (fresh, patience);
         self
     }
@@ -231,31 +286,32 @@ impl<'d> CornerScores<'d> {
     /// Margins of all rows from the weights, in the order and precision of `gradient_scores`.
     fn measure(&mut self) {
         let unit = self.data.row_norm / ROW_LIMIT as f64;
-        let mut margins = vec![0f32; self.slopes.len()];
+        let mut margins = zeros::<f32>(self.slopes.len());
         for j in &self.support {
             let weight = (self.weights[*j as usize] * unit) as f32;
-            for p in self.columns.start[*j as usize]..self.columns.start[*j as usize + 1] {
-                margins[self.columns.row[p] as usize] += f32::from(self.columns.cell[p]) * weight;
+            let (rows, cells) = self.columns.column(*j as usize);
+            for (row, cell) in rows.iter().zip(cells) {
+                margins[*row as usize] += f32::from(*cell) * weight;
             }
         }
         self.margins.iter_mut().zip(&margins).for_each(|(m, x)| *m = f64::from(*x));
     }
 
     /// Slopes of at most a block of rows at their margins.
-    fn slopes_of(&self, rows: &[u32]) -> [i16; BLOCK] {
-        let (mut margins, mut labels, mut slopes) = ([0f32; BLOCK], [0f32; BLOCK], [0f32; BLOCK]);
+    fn slopes_of(&self, rows: &[u32]) -> [i16; TILE] {
+        let (mut margins, mut labels, mut slopes) = ([0f32; TILE], [0f32; TILE], [0f32; TILE]);
         for (i, row) in rows.iter().enumerate() {
             margins[i] = (self.margins[*row as usize] * self.shrink) as f32;
             labels[i] = self.data.labels[*row as usize];
         }
-        let (n, mut out) = (rows.len(), [0i16; BLOCK]);
+        let (n, mut out) = (rows.len(), [0i16; TILE]);
         self.grid.of_rows(&self.loss, &margins[..n], &labels[..n], &mut slopes[..n], &mut out[..n]);
         out
     }
 
     /// Puts the slopes of these rows in force, where they differ from those that are.
     fn renew(&mut self, mut rows: impl Iterator<Item = u32>) {
-        let mut block = [0u32; BLOCK];
+        let mut block = [0u32; TILE];
         loop {
             let mut n = 0;
             block.iter_mut().zip(&mut rows).for_each(|(b, row)| {
@@ -268,10 +324,13 @@ impl<'d> CornerScores<'d> {
                 if slope.abs_diff(old) > self.patience {
                     self.slopes[*row as usize] = slope;
                     let by = i64::from(old) - i64::from(slope);
-                    each_part(self.data, self.grid, *row, by, |j, part| self.ladder.add(j, part));
+                    each_part(self.data, self.grid, *row, by, |j, part| {
+                        self.change[j] += part;
+                        self.changed[j / 64] |= 1 << (j % 64);
+                    });
                 }
             }
-            if n < BLOCK {
+            if n < TILE {
                 return;
             }
         }
@@ -281,10 +340,6 @@ impl<'d> CornerScores<'d> {
 /// Calls with each coordinate of a row and factor x cell, cells cut at the cap.
 #[inline]
 fn each_part(data: &Dataset, grid: SlopeGrid, row: u32, factor: i64, mut f: impl FnMut(usize, i64)) {
-    let Rows::Sparse(sparse) = &data.rows else { return };
     let cap = grid.cap.unwrap_or(i16::MAX);
-    let (index, value) = sparse.row(row as usize);
-    for (j, x) in index.iter().zip(value) {
-        f(*j as usize, factor * i64::from((*x).clamp(-cap, cap)));
-    }
+    data.table().each(row as usize, |j, x| f(j, factor * i64::from(x.clamp(-cap, cap))));
 }

@@ -1,18 +1,107 @@
-//! Which coordinates matter: chosen by size, by votes of models on parts, or as they are if nobody could change them.
+//! Which coordinates: chosen by their scores, by size, or as they are if nobody could change them.
 
-use super::replay::{Facts, Out};
-use super::{Run, facts};
+use super::Query;
 use crate::account::Event;
+use crate::audit::transcript::{Facts, Out};
+use crate::engine::Needs;
 use crate::error::{Error, Result};
-use crate::mechanism::{Exponential, GridKind, Reach};
+use crate::mechanism::{Exponential, Reach};
 use crate::norm::{LInf, Norm};
 use crate::rng::Stream;
+use crate::run::{Run, disagree, facts};
 use crate::sampling::sampler::{Sampler, Shape};
 use crate::sampling::select::race;
-use crate::value::{Bounded, Noise, Sensitive, Support};
+use crate::value::{Bounded, Noise, Support};
 
-/// A model as index-value pairs.
-pub type SparseModel = Vec<(u32, f64)>;
+/// Chooses coordinates with the highest scores by the exponential mechanism, one after the other.
+pub struct Choose<'a, 'id> {
+    /// The randomness of the choice.
+    pub clocks: Noise<'id, LInf>,
+    /// The scores.
+    pub scores: &'a Bounded<'id, LInf>,
+    /// For which the scores were summed.
+    pub mechanism: &'a Exponential,
+    /// How many.
+    pub count: usize,
+}
+
+impl Query<'_> for Choose<'_, '_> {
+    type Output = Support;
+
+    fn execute(self, run: &mut Run<'_>) -> Result<Support> {
+        let totals = run.seam.collect(self.scores.values.clone())?;
+        pick(run, self.clocks, self.scores, &totals, self.mechanism, self.count, &[])
+    }
+}
+
+/// Chooses the coordinates that are largest in size by the exponential mechanism, one after the other, leaving out some that are public. Sizes
+/// move by no more than the values do.
+pub struct ChooseLargest<'a, 'id> {
+    /// The randomness of the choice.
+    pub clocks: Noise<'id, LInf>,
+    /// The values.
+    pub values: &'a Bounded<'id, LInf>,
+    /// For which the values were summed.
+    pub mechanism: &'a Exponential,
+    /// How many.
+    pub count: usize,
+    /// Coordinates to leave out.
+    pub except: &'a [usize],
+}
+
+impl Query<'_> for ChooseLargest<'_, '_> {
+    type Output = Support;
+
+    fn execute(self, run: &mut Run<'_>) -> Result<Support> {
+        if self.values.mirrored {
+            return Err(Error::Mismatch { what: "vertices have a sign: use Choose, or gradient_coordinates" });
+        }
+        // Values on this path are below 2^62 in size, so that a size is a score.
+        let mut sizes = run.seam.collect(self.values.values.clone())?;
+        sizes.iter_mut().for_each(|v| *v = v.saturating_abs());
+        pick(run, self.clocks, self.values, &sizes, self.mechanism, self.count, self.except)
+    }
+}
+
+/// The race over scores made of a bounded value, each of which moves by no more than the value.
+fn pick<'id>(
+    run: &mut Run<'_>,
+    clocks: Noise<'id, LInf>,
+    values: &Bounded<'id, LInf>,
+    scores: &[i64],
+    mechanism: &Exponential,
+    count: usize,
+    except: &[usize],
+) -> Result<Support> {
+    if mechanism.grid != values.grid {
+        return Err(Error::Mismatch { what: "the scores were summed for another mechanism" });
+    }
+    let mut taken = vec![false; scores.len()];
+    except.iter().filter(|i| **i < scores.len()).for_each(|i| taken[*i] = true);
+    let open: Vec<usize> = (0..scores.len()).filter(|i| !taken[*i]).collect();
+    let count = count.min(open.len());
+    run.admit(&clocks, values, mechanism.event(), count as u64)?;
+    let mut more = run.entropy.rng(Stream::Noise)?;
+    let bits = values.grid.bits;
+    let indices = if except.is_empty() {
+        race(&clocks.values, scores, bits, count, &mut more)
+    } else {
+        let of = |from: &[i64]| -> Vec<i64> { open.iter().map(|i| from[*i]).collect() };
+        let won = race(&of(&clocks.values), &of(scores), bits, count, &mut more);
+        won.into_iter().map(|i| open[i]).collect()
+    };
+    // What the first process chose counts.
+    let agreed = run.seam.agree(&indices.iter().map(|i| *i as u64).collect::<Vec<_>>())?;
+    if agreed.len() != count {
+        return Err(disagree());
+    }
+    let indices = agreed.into_iter().map(|i| i as usize).collect();
+    let facts = || facts::<LInf>(values.grid, mechanism.event().repeated(count.max(1) as u64), values.origin.rate);
+    Ok(match run.leaves(facts, scores, Out::Indices(indices)) {
+        Out::Indices(indices) => Support { indices },
+        _ => Support { indices: Vec::new() },
+    })
+}
 
 /// A test of whether a set of coordinates is stable enough to be released as it is (propose, test, release).
 ///
@@ -67,116 +156,42 @@ fn largest(values: &[i64], count: usize, reach: u64, except: &[usize]) -> (Vec<u
     (order, gap.div_ceil(2 * reach).saturating_sub(1))
 }
 
-impl<'d> Run<'d> {
-    /// Chooses the coordinates that are largest in size by the exponential mechanism, one after the other, leaving out some that are
-    /// public. Sizes move by no more than the values do.
-    pub fn choose_largest<'id>(
-        &mut self,
-        clocks: Noise<'id, LInf>,
-        values: &Bounded<'id, LInf>,
-        mechanism: &Exponential,
-        count: usize,
-        except: &[usize],
-    ) -> Result<Support> {
-        if values.mirrored {
-            return Err(Error::Mismatch { what: "corners have a sign: use choose, or gradient_coordinates" });
-        }
-        // Values on this path are below 2^62 in size, so that a size is a score.
-        let sizes: Vec<i64> = values.values.iter().map(|v| v.saturating_abs()).collect();
-        self.pick(clocks, values, &sizes, mechanism, count, except)
-    }
+/// The coordinates that are largest in size as they are, or nothing if one unit might have changed them. Some public ones are left out.
+pub struct StableSupport<'a, 'id> {
+    /// The values.
+    pub values: &'a Bounded<'id, LInf>,
+    /// How sure.
+    pub test: &'a StabilityTest,
+    /// How many.
+    pub count: usize,
+    /// Coordinates to leave out.
+    pub except: &'a [usize],
+}
 
-    /// The race over scores made of a bounded value, each of which moves by no more than the value.
-    pub(super) fn pick<'id>(
-        &mut self,
-        clocks: Noise<'id, LInf>,
-        values: &Bounded<'id, LInf>,
-        scores: &[i64],
-        mechanism: &Exponential,
-        count: usize,
-        except: &[usize],
-    ) -> Result<Support> {
-        if mechanism.grid != values.grid {
-            return Err(Error::Mismatch { what: "the scores were summed for another mechanism" });
-        }
-        let mut taken = vec![false; scores.len()];
-        except.iter().filter(|i| **i < scores.len()).for_each(|i| taken[*i] = true);
-        let open: Vec<usize> = (0..scores.len()).filter(|i| !taken[*i]).collect();
-        let count = count.min(open.len());
-        self.admit(&clocks, values, mechanism.event(), count as u64)?;
-        let mut more = self.entropy.rng(Stream::Noise)?;
-        let bits = values.grid.bits;
-        let indices = if except.is_empty() {
-            race(&clocks.values, scores, bits, count, &mut more)
-        } else {
-            let of = |from: &[i64]| -> Vec<i64> { open.iter().map(|i| from[*i]).collect() };
-            let won = race(&of(&clocks.values), &of(scores), bits, count, &mut more);
-            won.into_iter().map(|i| open[i]).collect()
-        };
-        let facts = || facts::<LInf>(values.grid, mechanism.event().repeated(count.max(1) as u64), values.origin.rate);
-        Ok(match self.leaves(facts, scores, Out::Indices(indices)) {
-            Out::Indices(indices) => Support { indices },
-            _ => Support { indices: Vec::new() },
-        })
-    }
+impl Query<'_> for StableSupport<'_, '_> {
+    type Output = Option<Support>;
 
-    /// Counts of votes for coordinates, by models on parts (mechanism: `Exponential::for_votes`). A model has one vote for each
-    /// coordinate that it names; one that panicked has none.
-    pub fn support_votes<'id>(
-        &mut self,
-        clocks: &Noise<'id, LInf>,
-        models: &[Sensitive<Option<SparseModel>>],
-    ) -> Result<Bounded<'id, LInf>> {
-        let grid = clocks.grid;
-        if grid.kind != GridKind::VoteScores || clocks.run != self.id {
-            return Err(Error::Mismatch { what: "votes for coordinates need clocks of this run from Exponential::for_votes" });
-        }
-        self.of_one_partition(models)?;
-        if models.len() as f64 * grid.bound as f64 >= 2f64.powi(62) {
-            return Err(Error::Mismatch { what: "so many votes do not fit in 64 bits: use fewer parts" });
-        }
-        let mut counts = vec![0i64; clocks.values.len()];
-        for model in models {
-            let mut named: Vec<u32> = model.value.iter().flatten().map(|p| p.0).collect();
-            named.sort_unstable();
-            named.dedup();
-            for coordinate in named {
-                if let Some(count) = counts.get_mut(coordinate as usize) {
-                    *count += grid.bound as i64;
-                }
-            }
-        }
-        Ok(self.whole(counts, grid))
-    }
-
-    /// The coordinates that are largest in size as they are, or nothing if one unit might have changed them.
-    /// Some public ones are left out, as above.
-    pub fn stable_support(
-        &mut self,
-        values: &Bounded<'_, LInf>,
-        test: &StabilityTest,
-        count: usize,
-        except: &[usize],
-    ) -> Result<Option<Support>> {
-        self.same_process()?;
-        if values.run != self.id || values.mirrored || values.origin.rate.is_some() {
+    fn execute(self, run: &mut Run<'_>) -> Result<Option<Support>> {
+        if self.values.run != run.id || self.values.mirrored || self.values.origin.rate.is_some() {
             return Err(Error::Mismatch { what: "a stability test needs coordinates of this run, of everyone" });
         }
-        if values.origin.order_dependent {
-            self.may_depend_on_order()?;
+        if self.values.origin.order_dependent {
+            run.may_depend_on_order()?;
         }
+        run.seam.needs(Needs::Totals)?;
         let mut noise = [0i64];
-        let mut rng = self.entropy.rng(Stream::Noise)?;
+        let mut rng = run.seam.secret(run.entropy, Stream::Noise)?;
         Sampler::new(Shape::Laplace, TEST_BITS).fill(&mut rng, &mut noise);
-        self.record.admit(&self.planned, test.event(), 1)?;
-        self.order_dependent |= values.origin.order_dependent;
-        let (indices, distance) = largest(&values.values, count, values.grid.reach.zero_out, except);
-        let level = i128::from(distance) * i128::from(test.step) + i128::from(noise[0]);
-        let passed = level > i128::from(test.threshold);
+        run.record.admit(&run.planned, self.test.event(), 1)?;
+        run.order_dependent |= self.values.origin.order_dependent;
+        let totals = run.seam.collect(self.values.values.clone())?;
+        let (indices, distance) = largest(&totals, self.count, self.values.grid.reach.zero_out, self.except);
+        let level = i128::from(distance) * i128::from(self.test.step) + i128::from(noise[0]);
+        let passed = level > i128::from(self.test.threshold);
         let reach = Reach { zero_out: 1, replace_one: 2 };
-        let facts = || Facts { what: "distance to another set", norm: LInf::NAME, reach, event: test.event(), unit: 1.0 };
+        let facts = || Facts { what: "distance to another set", norm: LInf::NAME, reach, event: self.test.event(), unit: 1.0 };
         let out = Out::Set(passed.then(|| indices.clone()), indices);
-        Ok(match self.leaves(facts, &[distance.min(1 << 40) as i64], out) {
+        Ok(match run.leaves(facts, &[distance.min(1 << 40) as i64], out) {
             Out::Set(indices, _) => indices.map(|indices| Support { indices }),
             _ => None,
         })

@@ -1,11 +1,11 @@
 //! Scores that are kept up to date: equal to scores from scratch, moved by one record by no more than the reach, chosen by the law.
 
-use crate::sampling::ladder_tests::assert_law;
-use crate::tests::{LOGISTIC, shape};
-use crate::*;
 use crate::account::Event;
 use crate::engine::Threads;
 use crate::error::Error;
+use crate::sampling::ladder_tests::assert_law;
+use crate::tests::{LOGISTIC, shape};
+use crate::*;
 use std::sync::LazyLock;
 
 const D: usize = 50;
@@ -74,7 +74,9 @@ fn renewed_scores_are_those_from_scratch() {
             let mechanism = Exponential::for_gradients(1.0, 1.0, cap, 3.0).unwrap();
             let mut run = Run::begin(&data, &engine, &ENTROPY, &anything()).unwrap();
             let everyone = run.everyone().unwrap();
-            let scores = run.corner_scores(&everyone, &mechanism, &LOGISTIC, simplex, &start(simplex)).unwrap();
+            let scores = run
+                .execute(ScoreVertices { on: &everyone, mechanism: &mechanism, loss: &LOGISTIC, simplex, start: &start(simplex) })
+                .unwrap();
             let mut scores = scores.with_rules(1.0, 0);
             let mut weights = start(simplex);
             assert_eq!(scores.scores(), from_scratch(&data, &mechanism, &LOGISTIC, &weights));
@@ -97,7 +99,9 @@ fn stale_scores_are_sums_for_stale_slopes() {
     let mechanism = Exponential::for_gradients(1.0, 1.0, 0.3, 3.0).unwrap();
     let mut run = Run::begin(&data, &engine, &ENTROPY, &anything()).unwrap();
     let everyone = run.everyone().unwrap();
-    let mut scores = run.corner_scores(&everyone, &mechanism, &LOGISTIC, false, &start(false)).unwrap();
+    let mut scores = run
+        .execute(ScoreVertices { on: &everyone, mechanism: &mechanism, loss: &LOGISTIC, simplex: false, start: &start(false) })
+        .unwrap();
     let cap = (0.3f64 * 32767.0).ceil() as i64;
     let mut stale = 0;
     let mut weights = start(false);
@@ -145,7 +149,15 @@ fn one_record_moves_a_kept_score_by_its_reach() {
             let data = sparse_data(40, Some((7, record.clone())));
             let mut run = Run::begin(&data, &engine, &ENTROPY, &anything()).unwrap();
             let everyone = run.everyone().unwrap();
-            let scores = run.corner_scores(&everyone, &mechanism, &LOGISTIC, false, &start(false)).unwrap();
+            let scores = run
+                .execute(ScoreVertices {
+                    on: &everyone,
+                    mechanism: &mechanism,
+                    loss: &LOGISTIC,
+                    simplex: false,
+                    start: &start(false),
+                })
+                .unwrap();
             let mut scores = scores.with_rules(fresh, patience);
             let mut seen = vec![scores.scores().to_vec()];
             for (at, corner, part) in path(60, false) {
@@ -188,7 +200,9 @@ fn a_panic_is_one_record_s_own() {
         let data = sparse_data(100, Some((70, (vec![(0, 0.6), (4, 0.5)], label))));
         let mut run = Run::begin(&data, &engine, &ENTROPY, &anything()).unwrap();
         let everyone = run.everyone().unwrap();
-        let mut scores = run.corner_scores(&everyone, &mechanism, loss, false, &start(false)).unwrap();
+        let mut scores = run
+            .execute(ScoreVertices { on: &everyone, mechanism: &mechanism, loss, simplex: false, start: &start(false) })
+            .unwrap();
         let step = |(at, corner, part): (usize, f64, f64)| {
             scores.step(at, corner, part).unwrap();
             scores.scores().to_vec()
@@ -208,7 +222,9 @@ fn corners_are_chosen_by_the_law() {
     let mechanism = Exponential::for_gradients(1.0, 1.0, 1.0, 9.0).unwrap();
     let mut run = Run::begin(&data, &engine, &entropy, &anything()).unwrap();
     let everyone = run.everyone().unwrap();
-    let scores = run.corner_scores(&everyone, &mechanism, &LOGISTIC, false, &start(false)).unwrap();
+    let scores = run
+        .execute(ScoreVertices { on: &everyone, mechanism: &mechanism, loss: &LOGISTIC, simplex: false, start: &start(false) })
+        .unwrap();
     let mut scores = scores.with_rules(1.0, 0);
     for (steps, seed) in [(0, "at the start"), (7, "later")] {
         for (at, corner, part) in path(steps, false) {
@@ -218,13 +234,13 @@ fn corners_are_chosen_by_the_law() {
         let (mut ours, mut race) = ([0f64; 2 * D], [0f64; 2 * D]);
         let weights = scores.weights();
         for _ in 0..draws {
-            let (at, negative) = run.choose_corner(&scores).unwrap();
+            let (at, negative) = run.execute(ChooseVertex { scores: &scores }).unwrap();
             ours[at + if negative { D } else { 0 }] += 1.0;
             let chosen = run.at(&mechanism, |run, scale| {
                 let clocks = run.draw(&scale, 2 * D)?;
                 // The same scores each time: only their choice is under test.
                 let bounded = everyone.gradient_scores(&clocks, &weights, &LOGISTIC)?;
-                run.choose(clocks, &bounded, &mechanism, 1)
+                run.execute(Choose { clocks, scores: &bounded, mechanism: &mechanism, count: 1 })
             });
             race[chosen.unwrap().indices()[0]] += 1.0;
         }
@@ -248,18 +264,20 @@ fn whole_paths_agree() {
         let mut run = Run::begin(&data, &engine, &entropy, &anything()).unwrap();
         let everyone = run.everyone().unwrap();
         let mut weights = start(false);
-        let mut scores = run.corner_scores(&everyone, &mechanism, &LOGISTIC, false, &weights).unwrap();
+        let mut scores = run
+            .execute(ScoreVertices { on: &everyone, mechanism: &mechanism, loss: &LOGISTIC, simplex: false, start: &weights })
+            .unwrap();
         for t in 1..=40u64 {
             let part = 2.0 / (t as f64 + 2.0);
             if i % 2 == 0 {
-                let (at, negative) = run.choose_corner(&scores).unwrap();
+                let (at, negative) = run.execute(ChooseVertex { scores: &scores }).unwrap();
                 scores.step(at, if negative { -12.0 } else { 12.0 }, part).unwrap();
                 continue;
             }
             let chosen = run.at(&mechanism, |run, scale| {
                 let clocks = run.draw(&scale, 2 * D)?;
                 let bounded = everyone.gradient_scores(&clocks, &weights, &LOGISTIC)?;
-                run.choose(clocks, &bounded, &mechanism, 1)
+                run.execute(Choose { clocks, scores: &bounded, mechanism: &mechanism, count: 1 })
             });
             let at = chosen.unwrap().indices()[0];
             weights.iter_mut().for_each(|w| *w *= 1.0 - part);
@@ -290,41 +308,95 @@ fn choices_are_recorded_and_misuse_is_refused() {
     for (times, fits) in [(1, false), (2, true)] {
         let mut run = Run::begin(&data, &engine, &entropy, &planned).unwrap();
         let everyone = run.everyone().unwrap();
-        let scores = run.corner_scores(&everyone, &mechanism, &LOGISTIC, false, &start(false)).unwrap();
-        (0..times).for_each(|_| assert!(run.choose_corner(&scores).is_ok()));
+        let scores = run
+            .execute(ScoreVertices {
+                on: &everyone,
+                mechanism: &mechanism,
+                loss: &LOGISTIC,
+                simplex: false,
+                start: &start(false),
+            })
+            .unwrap();
+        (0..times).for_each(|_| assert!(run.execute(ChooseVertex { scores: &scores }).is_ok()));
         if times == 2 {
-            assert!(matches!(run.choose_corner(&scores), Err(Error::Unplanned { .. })), "a third is refused");
+            assert!(matches!(run.execute(ChooseVertex { scores: &scores }), Err(Error::Unplanned { .. })), "a third is refused");
         }
         assert_eq!(run.close(()).is_ok(), fits);
     }
     let mut run = Run::begin(&data, &engine, &entropy, &planned).unwrap();
     let everyone = run.everyone().unwrap();
     let sample = run.poisson(Rate::new(0.5).unwrap()).unwrap();
-    assert!(run.corner_scores(&sample, &mechanism, &LOGISTIC, false, &start(false)).is_err(), "of all records only");
+    assert!(
+        run.execute(ScoreVertices { on: &sample, mechanism: &mechanism, loss: &LOGISTIC, simplex: false, start: &start(false) })
+            .is_err(),
+        "of all records only"
+    );
     let part = run.parts(2).unwrap().remove(0);
-    assert!(run.corner_scores(&part, &mechanism, &LOGISTIC, false, &start(false)).is_err());
-    assert!(run.corner_scores(&everyone, &mechanism, &LOGISTIC, false, &[0.0; 3]).is_err());
+    assert!(
+        run.execute(ScoreVertices { on: &part, mechanism: &mechanism, loss: &LOGISTIC, simplex: false, start: &start(false) })
+            .is_err()
+    );
+    assert!(
+        run.execute(ScoreVertices { on: &everyone, mechanism: &mechanism, loss: &LOGISTIC, simplex: false, start: &[0.0; 3] })
+            .is_err()
+    );
     let clipped = Exponential::new(1.0, 9.0, N as u64).unwrap();
-    assert!(run.corner_scores(&everyone, &clipped, &LOGISTIC, false, &start(false)).is_err(), "another kind of score");
+    assert!(
+        run.execute(ScoreVertices { on: &everyone, mechanism: &clipped, loss: &LOGISTIC, simplex: false, start: &start(false) })
+            .is_err(),
+        "another kind of score"
+    );
     let steeper = Loss { lipschitz: 2.0, ..LOGISTIC.clone() };
-    assert!(run.corner_scores(&everyone, &mechanism, &steeper, false, &start(false)).is_err(), "another bound of slopes");
-    let mut scores = run.corner_scores(&everyone, &mechanism, &LOGISTIC, false, &start(false)).unwrap();
+    assert!(
+        run.execute(ScoreVertices { on: &everyone, mechanism: &mechanism, loss: &steeper, simplex: false, start: &start(false) })
+            .is_err(),
+        "another bound of slopes"
+    );
+    let mut scores = run
+        .execute(ScoreVertices { on: &everyone, mechanism: &mechanism, loss: &LOGISTIC, simplex: false, start: &start(false) })
+        .unwrap();
     for (at, corner, part) in [(D, 1.0, 0.5), (0, f64::NAN, 0.5), (0, 1.0, f64::NAN), (0, 1.0, 1.5), (0, 1.0, -0.5)] {
         assert!(scores.step(at, corner, part).is_err());
     }
     let mut other = Run::begin(&data, &engine, &entropy, &planned).unwrap();
     assert!(
-        other.choose_corner(&scores).is_err()
-            && other.corner_scores(&everyone, &mechanism, &LOGISTIC, false, &start(false)).is_err()
+        other.execute(ChooseVertex { scores: &scores }).is_err()
+            && other
+                .execute(ScoreVertices {
+                    on: &everyone,
+                    mechanism: &mechanism,
+                    loss: &LOGISTIC,
+                    simplex: false,
+                    start: &start(false)
+                })
+                .is_err()
     );
     let dense = crate::tests::dataset(10, D, false, None);
     let mut run = Run::begin(&dense, &engine, &entropy, &planned).unwrap();
     let everyone = run.everyone().unwrap();
-    assert!(run.corner_scores(&everyone, &mechanism, &LOGISTIC, false, &start(false)).is_err());
+    assert!(
+        run.execute(ScoreVertices {
+            on: &everyone,
+            mechanism: &mechanism,
+            loss: &LOGISTIC,
+            simplex: false,
+            start: &start(false)
+        })
+        .is_err()
+    );
     let mut b = DatasetBuilder::new(&entropy, shape(D, true, Some(2))).unwrap();
     b.sparse_row(&[(0, 1.0)], 1.0);
     let units = b.build();
     let mut run = Run::begin(&units, &engine, &entropy, &planned).unwrap();
     let everyone = run.everyone().unwrap();
-    assert!(run.corner_scores(&everyone, &mechanism, &LOGISTIC, false, &start(false)).is_err());
+    assert!(
+        run.execute(ScoreVertices {
+            on: &everyone,
+            mechanism: &mechanism,
+            loss: &LOGISTIC,
+            simplex: false,
+            start: &start(false)
+        })
+        .is_err()
+    );
 }

@@ -1,10 +1,10 @@
 //! Two worlds at one transcript: movements are those that were made, values stay inside, and only a seed may do this.
 
-use crate::tests::LOGISTIC;
-use super::*;
 use crate::account::{Adjacency, Event};
 use crate::engine::Threads;
 use crate::error::Result;
+use crate::tests::LOGISTIC;
+use crate::*;
 
 fn dataset(rows: &[([f64; 2], f32)]) -> Dataset {
     let shape = RowShape { dimension: 2, row_norm: 1.0, sparse: false, rows_per_unit: None };
@@ -43,7 +43,7 @@ fn movements_are_within_reach_and_outputs_equal() {
     let first = Entropy::simulated(5);
     let mut run = Run::recorded(&with, &engine, &first, &plan).unwrap();
     let a = descend(&mut run, 3).unwrap();
-    let tape = run.tape().unwrap();
+    let tape = run.transcript().unwrap();
     assert!(matches!(run.close(a.clone()).unwrap().event(), Event::NotPrivate { .. }), "a recording has no epsilon");
     let second = Entropy::simulated(5);
     let mut run = Run::replayed(&without, &engine, &second, &plan, &tape).unwrap();
@@ -70,10 +70,10 @@ fn system_entropy_is_refused() {
     let real = Entropy::system().unwrap();
     assert!(Run::recorded(&data, &engine, &real, &plan(1)).is_err());
     let mut run = Run::begin(&data, &engine, &real, &plan(1)).unwrap();
-    assert!(run.tape().is_err() && run.movements().is_err());
-    run.listen();
+    assert!(run.transcript().is_err() && run.movements().is_err());
+    run.keep_releases();
     let w = descend(&mut run, 1).unwrap();
-    let heard = run.heard();
+    let heard = run.kept_releases();
     assert_eq!((heard.len(), heard[0].numbers[0] * -0.1), (1, w[0]), "what was released, and nothing else");
 }
 
@@ -94,7 +94,7 @@ fn tilted_minimisers_are_compared_at_one_point() {
         run.at(&noise, |run, scale| {
             let drawn = run.draw(&scale, 2)?;
             let everyone = run.everyone()?;
-            let theta = run.minimize(&everyone, problem, Some(linear))?;
+            let theta = run.execute(Minimise { on: &everyone, problem, linear: Some(linear) })?;
             let bounded = run.bounded(&drawn, theta)?;
             run.release(drawn, &bounded)
         })
@@ -103,7 +103,7 @@ fn tilted_minimisers_are_compared_at_one_point() {
         let (e, f) = (Entropy::simulated(seed), Entropy::simulated(seed));
         let mut run = Run::recorded(&a, &engine, &e, &plan).unwrap();
         let first = solve(&mut run).unwrap();
-        let tape = run.tape().unwrap();
+        let tape = run.transcript().unwrap();
         let mut run = Run::replayed(&b, &engine, &f, &plan, &tape).unwrap();
         let second = solve(&mut run).unwrap();
         let moved = run.movements().unwrap();

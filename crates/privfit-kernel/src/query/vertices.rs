@@ -63,7 +63,7 @@ pub struct VertexScores<'d> {
     ladder: Ladder,
     /// Changes of scores by the rows of this process that are not in the ladder yet, and which are not 0.
     change: Vec<i64>,
-    changed: Vec<u64>,
+    changed: Vec<u32>,
     seam: Arc<Seam<'d>>,
     /// Slopes in force.
     slopes: Vec<i16>,
@@ -164,7 +164,7 @@ impl<'d> VertexScores<'d> {
             run: on.run,
             ladder: Ladder::new(vec![0], grid.bits, !simplex),
             change: vec![0; d],
-            changed: vec![0; d.div_ceil(64)],
+            changed: Vec::new(),
             seam: on.seam.clone(),
             slopes: zeros(n),
             margins: zeros(n),
@@ -237,15 +237,15 @@ impl<'d> VertexScores<'d> {
         if self.seam.divided() {
             let zero = vec![0i64; self.change.len()];
             let total = self.seam.collect(std::mem::replace(&mut self.change, zero))?;
-            self.changed.fill(0);
+            self.changed.clear();
             total.iter().enumerate().filter(|(_, by)| **by != 0).for_each(|(j, by)| self.ladder.add(j, *by));
             return Ok(());
         }
-        for (at, word) in self.changed.iter_mut().enumerate() {
-            while *word != 0 {
-                let j = 64 * at + word.trailing_zeros() as usize;
-                *word &= *word - 1;
-                self.ladder.add(j, std::mem::take(&mut self.change[j]));
+        self.changed.sort_unstable();
+        for j in self.changed.drain(..) {
+            let by = std::mem::take(&mut self.change[j as usize]);
+            if by != 0 {
+                self.ladder.add(j as usize, by);
             }
         }
         Ok(())
@@ -325,8 +325,10 @@ impl<'d> VertexScores<'d> {
                     self.slopes[*row as usize] = slope;
                     let by = i64::from(old) - i64::from(slope);
                     each_part(self.data, self.grid, *row, by, |j, part| {
+                        if self.change[j] == 0 {
+                            self.changed.push(j as u32);
+                        }
                         self.change[j] += part;
-                        self.changed[j / 64] |= 1 << (j % 64);
                     });
                 }
             }

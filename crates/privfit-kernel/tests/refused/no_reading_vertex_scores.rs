@@ -1,7 +1,7 @@
 //! Scores that are kept between steps cannot be read.
-use privfit_kernel::CornerScores;
+use privfit_kernel::VertexScores;
 
-fn read(scores: &CornerScores<'_>) -> Vec<i16> {
+fn read(scores: &VertexScores<'_>) -> Vec<i16> {
     scores.slopes.clone()
 }
 

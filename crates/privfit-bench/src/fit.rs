@@ -7,7 +7,9 @@ use privfit::constraint::Constraint;
 use privfit::data::encode::{Encoder, Row};
 use privfit::data::load::{Source, count, load_from, open, read_labels};
 use privfit::data::{Cell, Each, Reader, Record};
-use privfit::fit::{Job, prepare};
+use privfit::engine::Threads;
+use privfit::job::Release;
+use privfit::job::fit::{Job, prepare};
 use privfit::kernel::Entropy;
 use privfit::method::Settings;
 use privfit::model::Metrics;
@@ -112,7 +114,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
                 }
             };
             let loaded = processor_time();
-            let artifact = prepared.train(&records, &entropy, *threads, &|| {})?;
+            let artifact = prepared.train(&records, &Threads::new(*threads), &entropy, &|| {})?;
             let (fit_s, cpu_s) = (wall.elapsed().as_secs_f64(), processor_time() - processor);
             let rss = peak_memory();
             let accuracy = accuracy(&artifact, &source(test, "te"))?;

@@ -6,7 +6,7 @@ use crate::{Failure, print_line};
 use privfit::account::{Adjacency, Event, Target, calibrate};
 use privfit::constraint::Constraint;
 use privfit::engine::Threads;
-use privfit::fit::{Job, prepare};
+use privfit::job::fit::{Job, prepare};
 use privfit::kernel::{Choose, ChooseVertex, Dataset, DatasetBuilder, Entropy, Exponential, Loss, RowShape, Run, ScoreVertices};
 use privfit::method::Settings;
 use privfit::{KernelError, Schema};

@@ -195,7 +195,7 @@ impl Common {
     fn sensitivity(&self) -> Result<(), Failure> {
         let scene = self.scene(20)?;
         let bar = Bar::new(self.pairs, self.format == Format::Text, "comparing pairs");
-        let found = sensitivity::audit(&scene.subject, &scene.maker, scene.rows, self.pairs, &scene.others, &|| bar.tick())?;
+        let found = sensitivity::audit(&scene.subject, &scene.maker, scene.rows, self.pairs, &scene.others, &|| bar.step())?;
         bar.finish();
         let report = Report::new("sensitivity", &scene.subject, &[("pairs", found.pairs), ("rows", scene.rows as u64)]);
         conclude(report.sensitivity(&found), self.format)
@@ -209,7 +209,7 @@ impl Common {
         // Too few runs are refused by the audit itself, before this choice matters.
         let best = if runs < 30 { 0 } else { distribution::telling(&scene.subject, &pairs, 120.min(runs))? };
         let bar = Bar::new(2 * runs as u64, self.format == Format::Text, "runs in two worlds");
-        let found = distribution::audit(&scene.subject, &pairs[best], runs, &|| bar.tick())?;
+        let found = distribution::audit(&scene.subject, &pairs[best], runs, &|| bar.step())?;
         bar.finish();
         let report = Report::new("distribution", &scene.subject, &[("runs_per_world", runs as u64), ("rows", scene.rows as u64)]);
         conclude(report.distribution(&found), self.format)
@@ -267,9 +267,9 @@ impl Common {
                 .map(|kind| maker.pair(kind, question.rows as usize, question.adjacency, &mut random, &[]).a)
                 .collect();
             grids.push((subject.name(), precision::grid(&subject, &worlds, &|| {})?));
-            bar.tick();
+            bar.step();
         }
-        let inverse = precision::objective(self.epsilon.unwrap_or(10.0), self.delta.unwrap_or(1e-5), fits, &|| bar.tick())?;
+        let inverse = precision::objective(self.epsilon.unwrap_or(10.0), self.delta.unwrap_or(1e-5), fits, &|| bar.step())?;
         bar.finish();
         conclude(Report::precision(&grids, &inverse), self.format)
     }

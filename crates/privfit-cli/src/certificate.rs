@@ -1,7 +1,7 @@
 //! `privfit certificate`: what a model file states, on a page; whether that holds; and as an entry of the public registry.
 
+use crate::ledger_arguments::LedgerArguments;
 use crate::predict::{read_bytes, read_model};
-use crate::spend::Purse;
 use crate::{Failure, Format, print_line};
 use clap::{Args, Subcommand};
 use privfit::certificate::verify::{Answer, Examined, Verdict, examine, verify_artifact};
@@ -115,8 +115,8 @@ impl Certificate {
             What::Show { model, format } => show(&model, format),
             What::Verify { model, ledger, ledger_key, key, signature, allow_unchecked, format } => {
                 let key = key.as_deref().map(|key| (key, signature.unwrap_or_else(|| beside(&model))));
-                let purse = Purse { ledger, ledger_key, ..Purse::default() };
-                verify(&model, &purse, key, allow_unchecked, format)
+                let ledger_arguments = LedgerArguments { ledger, ledger_key, ..LedgerArguments::default() };
+                verify(&model, &ledger_arguments, key, allow_unchecked, format)
             }
             What::Key { out } => {
                 let public = signature::make_keys(&out)?;
@@ -195,7 +195,7 @@ fn sign(model: &Path, key: &Path, out: &Path) -> Result<(), Failure> {
 
 fn verify(
     model: &Path,
-    purse: &Purse,
+    ledger_arguments: &LedgerArguments,
     key: Option<(&Path, PathBuf)>,
     allow_unchecked: bool,
     format: Format,
@@ -203,7 +203,7 @@ fn verify(
     let bytes = read_bytes(model)?;
     let artifact = Artifact::from_bytes(&bytes)?;
     let mut verdict = verify_artifact(&artifact);
-    if let Some(mut ledger) = purse.open()? {
+    if let Some(mut ledger) = ledger_arguments.open()? {
         let (status, checks) = privfit::ledger::verify::verify(&mut ledger)?;
         // It was the publisher's word until here.
         verdict.checks.retain(|c| c.name != "ledger");

@@ -6,8 +6,8 @@ use crate::style::Paint;
 use crate::{Format, Misuse, note, print_line};
 use privfit::account::Adjacency;
 use privfit::constraint::Constraint;
-use privfit::fit::{Job, prepare};
 use privfit::forecast::Forecast;
+use privfit::job::fit::{Job, prepare};
 use privfit::loss::{self, Kind};
 use privfit::method::{self, Settings, auto};
 use privfit::schema::{Feature, Features, Scaling, Schema, Target, TargetValues, UnitOfPrivacy};
@@ -109,7 +109,7 @@ impl Facts {
         let chosen = prepare(&job, self.rows, false).map_err(|e| Misuse(e.to_string()))?;
         let (chosen, reason) = (chosen.method.name, auto::reason(&chosen.problem));
         let bar = crate::progress::Bar::new(method::ALL.len() as u64, format == Format::Text, "planning");
-        let mut rows = planned_by_all(&job, self.rows, &|| bar.tick());
+        let mut rows = planned_by_all(&job, self.rows, &|| bar.step());
         bar.finish();
         // By the upper end; many are at its limit, and then what columns that fill their bounds would lose says more.
         let key = |r: &Row| r.outcome.as_ref().map_or((f64::INFINITY, 0.0), |p| (p.forecast.most, p.forecast.filled));
@@ -183,14 +183,14 @@ impl Facts {
 }
 
 /// Every method, on all cores: plans for sampled steps take a second.
-fn planned_by_all(job: &Job, rows: u64, tick: &(dyn Fn() + Sync)) -> Vec<Row> {
+fn planned_by_all(job: &Job, rows: u64, progress: &(dyn Fn() + Sync)) -> Vec<Row> {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut own = Vec::new();
         while let Some(m) = method::ALL.get(next.fetch_add(1, Ordering::Relaxed)) {
             let outcome = planned(&Job { method: m.name.into(), ..job.clone() }, rows);
             own.push(Row { method: m.name, outcome });
-            tick();
+            progress();
         }
         own
     };

@@ -1,18 +1,19 @@
 //! `privfit evaluate --epsilon`: private metrics of a model on records that are private themselves.
 
 use crate::fit::guarantee_line;
+use crate::ledger_arguments::LedgerArguments;
 use crate::progress::Reading;
-use crate::spend::Purse;
 use crate::{Failure, Format, print_line, quiet};
 use clap::Args;
-use privfit::Artifact;
-use privfit::constraint::Constraint;
+use privfit::certificate::Declared;
 use privfit::data::load::Source;
-use privfit::fit::{Job, public_rows};
+use privfit::engine::Threads;
+use privfit::job::evaluate::{self, PrivateMetrics};
+use privfit::job::facts::public_rows;
+use privfit::job::release::Context;
+use privfit::job::{PublicFacts, release};
 use privfit::kernel::Entropy;
-use privfit::measure::{self, Measured};
-use privfit::method::Settings;
-use privfit::{Error, spend};
+use privfit::{Artifact, Error};
 
 /// Flags of a private measurement.
 #[derive(Args)]
@@ -33,62 +34,60 @@ pub(crate) struct Private {
     #[arg(long, value_name = "SEED", requires = "epsilon")]
     simulate: Option<u64>,
     #[command(flatten)]
-    purse: Purse,
+    ledger_arguments: LedgerArguments,
 }
 
 impl Private {
     /// Plans, spends, measures and prints.
     pub(crate) fn run(&self, epsilon: f64, artifact: &Artifact, source: &Source, format: Format) -> Result<(), Failure> {
-        self.purse.check(self.simulate.is_some())?;
-        let job = Job {
-            schema: artifact.schema.clone(),
-            rows: self.rows,
-            epsilon,
-            delta: self.delta,
-            adjacency: self.adjacency.as_deref().map_or(Ok(artifact.guarantee.adjacency), |t| t.parse().map_err(Error::from))?,
-            loss: None,
-            method: String::new(),
-            settings: Settings::default(),
-            constraint: Constraint::None,
-            allow_large_delta: false,
-            compare: false,
-            auxiliary: None,
+        self.ledger_arguments.check(self.simulate.is_some())?;
+        let adjacency = match &self.adjacency {
+            None => artifact.guarantee.adjacency,
+            Some(text) => text.parse().map_err(Error::from)?,
         };
         // The rows of the model's own training are not those of this measurement.
-        let job = Job { schema: privfit::Schema { rows: None, ..job.schema }, ..job };
+        let schema = privfit::Schema { rows: None, ..artifact.schema.clone() };
         let entropy = match self.simulate {
             None => Entropy::system().map_err(Error::from)?,
             Some(seed) => Entropy::simulated(seed),
         };
         quiet();
         let counting = Reading::new("counting", format == Format::Text);
-        let (rows, _) = public_rows(&job, Some(source))?;
+        let rows = public_rows(&schema, self.rows, adjacency, Some(source))?;
         drop(counting);
-        let measurement = measure::prepare(artifact, &job, rows)?;
-        let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-        let released = spend::release(self.purse.payer()?, None, &|name| measurement.request(name), |_| {
-            let _reading = Reading::new("reading", format == Format::Text);
-            let measured = measurement.run(source, &entropy, threads)?;
-            serde_json::to_vec(&measured).map_err(|_| Error::Host)
-        })
-        .map_err(|e| self.purse.failed(e, None))?;
-        if released.before {
+        let facts = PublicFacts::new(schema, rows, adjacency, (epsilon, self.delta), false)?;
+        let measurement = evaluate::prepare(&artifact.model, facts)?;
+        let engine = Threads::new(std::thread::available_parallelism().map_or(1, |n| n.get()));
+        let reading = std::cell::Cell::new(None);
+        let context = Context {
+            source,
+            engine: &engine,
+            entropy: &entropy,
+            ledger: self.ledger_arguments.session()?,
+            declared: Declared::default(),
+            out: None,
+            opening: &|| reading.set(Some(Reading::new("reading", format == Format::Text))),
+            opened: &|| {},
+            progress: &|| {},
+        };
+        let delivered = release(&measurement, context).map_err(|e| self.ledger_arguments.failed(e, None))?;
+        drop(reading.take());
+        if delivered.before {
             crate::note("note: this request was released before; here are the same numbers again, and nothing was spent");
         }
-        let damaged = |_| Failure(Error::Damaged("the released metrics can't be read: use a newer privfit".into()));
-        let measured: Measured = serde_json::from_slice(&released.bytes).map_err(damaged)?;
+        let Some(measured) = delivered.output.into_metrics() else { return Err(Failure(Error::Host)) };
         print(&measured, format);
-        match (crate::output::all_written(), released.request) {
+        match (crate::output::all_written(), delivered.request) {
             (false, Some(request)) => {
                 let why = "standard output can't be written to".to_string();
-                Err(self.purse.failed(Error::Undelivered { request, committed: true, why }, None))
+                Err(self.ledger_arguments.failed(Error::Undelivered { request, committed: true, why }, None))
             }
             _ => Ok(()),
         }
     }
 }
 
-fn print(measured: &Measured, format: Format) {
+fn print(measured: &PrivateMetrics, format: Format) {
     if format == Format::Json {
         print_line(&measured.json().to_string());
         return;

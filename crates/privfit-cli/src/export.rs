@@ -53,7 +53,7 @@ impl Export {
         };
         match (&self.out, self.format) {
             (Some(path), _) => {
-                crate::spend::check_places(&[self.model.clone()], &[], &Default::default(), path)?;
+                crate::ledger_arguments::check_places(&[self.model.clone()], &[], &Default::default(), path)?;
                 publish(path, &bytes)?;
                 crate::note(&format!("wrote {}", path.display()));
             }

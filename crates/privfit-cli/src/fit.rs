@@ -1,8 +1,8 @@
 //! `privfit fit`: train a model from a file.
 
 use crate::certificate::selected_line;
+use crate::ledger_arguments::LedgerArguments;
 use crate::progress::{Bar, Reading};
-use crate::spend::Purse;
 use crate::style::shell;
 use crate::{Failure, Format, print_line, quiet};
 use clap::Args;
@@ -10,12 +10,13 @@ use privfit::account::{Adjacency, Event};
 use privfit::certificate::Declared;
 use privfit::constraint::Constraint;
 use privfit::data::load::{Source, public_features};
-use privfit::fit::{Job, Prepared, prepare, public_rows};
+use privfit::engine::Threads;
+use privfit::job::fit::{Job, Prepared, prepare};
+use privfit::job::release::{self, Context, OutputTarget, Release};
 use privfit::kernel::Entropy;
 use privfit::loss::Task;
 use privfit::method::Settings;
 use privfit::schema::toml_problem;
-use privfit::spend::{self, Order, OutputTarget, Work};
 use privfit::{Artifact, Error, Schema, small_file};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -94,7 +95,7 @@ pub(crate) struct Fit {
     #[arg(long)]
     compare: bool,
     #[command(flatten)]
-    pub(crate) purse: Purse,
+    pub(crate) ledger_arguments: LedgerArguments,
     /// Day for the certificate, as YYYY-MM-DD; none by default
     #[arg(long, value_name = "DAY")]
     date: Option<String>,
@@ -133,14 +134,14 @@ impl Fit {
             return Err(Failure::misuse("the job has a table [tune]: run `privfit tune` with it, or remove the table"));
         }
         if self.dry_run {
-            let (rows, counted) = public_rows(&asked.job, None)?;
+            let (rows, counted) = asked.job.rows(None)?;
             return self.show_plan(&asked.job, &prepare(&asked.job, rows, counted)?);
         }
         let place = self.place(&asked)?;
         let (rows, counted) = self.count(&asked)?;
         let prepared = prepare(&asked.job, rows, counted)?;
         self.say_plan(&prepared);
-        self.train(&prepared, prepared.plan.ticks(), asked, &place)
+        self.release(&prepared, asked, &place)
     }
 
     /// Everything that flags and job file say.
@@ -176,7 +177,7 @@ impl Fit {
             compare: self.compare,
             auxiliary,
         };
-        self.purse.check(self.simulate.is_some())?;
+        self.ledger_arguments.check(self.simulate.is_some())?;
         let declared = self.date.as_deref().map_or(Ok(Declared::default()), Declared::on)?.or(self.registry.clone());
         Ok(Asked { job, source, declared })
     }
@@ -200,7 +201,7 @@ impl Fit {
     /// Refuses to lose a file, as training does before anything is reserved; for whoever works long before that.
     pub(crate) fn check_target(&self, place: &Place) -> Result<(), Failure> {
         let target = OutputTarget { path: &place.out, replace: self.force };
-        Ok(target.check(self.purse.payer()?.as_mut())?)
+        Ok(target.check(self.ledger_arguments.session()?.as_mut())?)
     }
 
     pub(crate) fn talks(&self) -> bool {
@@ -210,39 +211,40 @@ impl Fit {
     /// Number of rows, and whether it was counted.
     pub(crate) fn count(&self, asked: &Asked) -> Result<(u64, bool), Failure> {
         let _counting = Reading::new("counting", self.talks());
-        Ok(public_rows(&asked.job, Some(&asked.source))?)
+        Ok(asked.job.rows(Some(&asked.source))?)
     }
 
     /// Spends, trains, publishes and reports.
-    pub(crate) fn train(&self, work: &dyn Work, ticks: u64, asked: Asked, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn release(&self, job: &dyn Release, asked: Asked, place: &Place) -> Result<(), Failure> {
         let talk = self.talks();
-        crate::spend::check_places(&self.data, &self.labels, &self.purse, &place.out)?;
-        let payer = self.purse.payer()?;
+        crate::ledger_arguments::check_places(&self.data, &self.labels, &self.ledger_arguments, &place.out)?;
+        let engine = Threads::new(self.threads());
         let reading = std::cell::Cell::new(None);
         let bar = std::cell::OnceCell::new();
-        let order = Order {
+        let context = Context {
             source: &asked.source,
+            engine: &engine,
             entropy: &place.entropy,
-            payer,
+            ledger: self.ledger_arguments.session()?,
             declared: asked.declared,
-            threads: self.threads(),
             out: Some(OutputTarget { path: &place.out, replace: self.force }),
             opening: &|| reading.set(Some(Reading::new("reading", talk))),
             opened: &|| {
                 drop(reading.take());
-                bar.get_or_init(|| Bar::new(ticks, talk, "training"));
+                bar.get_or_init(|| Bar::new(job.steps(), talk, "training"));
             },
-            tick: &|| bar.get().into_iter().for_each(Bar::tick),
+            progress: &|| bar.get().into_iter().for_each(Bar::step),
         };
-        let released = spend::fit(work, order).map_err(|e| self.purse.failed(e, Some(&place.out)))?;
+        let delivered = release::release(job, context).map_err(|e| self.ledger_arguments.failed(e, Some(&place.out)))?;
         drop(reading.take());
         bar.get().into_iter().for_each(Bar::finish);
-        let position = released.artifact.certificate.identity.ledger.clone();
-        if released.before {
+        let Some(artifact) = delivered.output.into_model() else { return Err(Failure(Error::Host)) };
+        let position = artifact.certificate.identity.ledger.clone();
+        if delivered.before {
             crate::note("note: this request was released before; here is the same model again, and nothing was spent");
-            return self.report(&released.artifact, &place.out, None);
+            return self.report(&artifact, &place.out, None);
         }
-        self.report(&released.artifact, &place.out, position.map(|p| spend::line(&p)))
+        self.report(&artifact, &place.out, position.map(|p| release::line(&p)))
     }
 
     pub(crate) fn threads(&self) -> usize {
@@ -282,13 +284,15 @@ impl Fit {
                 "epsilon" if self.epsilon.is_none() => self.epsilon = Some(need_number()?),
                 "delta" if self.delta.is_none() => self.delta = Some(need_number()?),
                 "adjacency" if self.adjacency.is_none() => self.adjacency = Some(need_text()?),
-                "ledger" if self.purse.ledger.is_none() => {
+                "ledger" if self.ledger_arguments.ledger.is_none() => {
                     let place = need_text()?;
                     let path = if place.contains("://") { place } else { base.join(place).display().to_string() };
-                    self.purse.ledger = Some(path);
+                    self.ledger_arguments.ledger = Some(path);
                 }
-                "ledger_key" if self.purse.ledger_key.is_none() => self.purse.ledger_key = Some(base.join(need_text()?)),
-                "request" if self.purse.request.is_none() => self.purse.request = Some(need_text()?),
+                "ledger_key" if self.ledger_arguments.ledger_key.is_none() => {
+                    self.ledger_arguments.ledger_key = Some(base.join(need_text()?))
+                }
+                "request" if self.ledger_arguments.request.is_none() => self.ledger_arguments.request = Some(need_text()?),
                 "loss" if self.loss.is_none() => self.loss = Some(need_text()?),
                 "method" if self.method.is_none() => self.method = Some(need_text()?),
                 "constraint" if self.constraint.is_none() => self.constraint = Some(need_text()?),
@@ -369,7 +373,7 @@ impl Fit {
         }
         print_line(&format!("cost      {}", guarantee_line(zero, replace, delta)));
         print_line(&format!("forecast  {}: {}", forecast.what, forecast.text()));
-        if let Some(line) = self.purse.forecast(prepared)? {
+        if let Some(line) = self.ledger_arguments.forecast(prepared)? {
             print_line(&format!("ledger    {line}"));
         }
         print_line("no data were opened; leave out --dry-run to train");

@@ -25,7 +25,7 @@ impl Bar {
         Bar(bar)
     }
 
-    pub(crate) fn tick(&self) {
+    pub(crate) fn step(&self) {
         self.0.inc(1);
     }
 

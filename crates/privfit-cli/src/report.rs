@@ -1,7 +1,7 @@
 //! `privfit report`: a page about a model or a ledger, for people who never saw the program.
 
+use crate::ledger_arguments::{LedgerArguments, check_places};
 use crate::predict::read_bytes;
-use crate::spend::{Purse, check_places};
 use crate::{Failure, note, print_line};
 use clap::{Args, ValueEnum};
 use privfit::Artifact;
@@ -123,8 +123,12 @@ impl Report {
     /// Nothing that is needed is written over, and nothing that is not a report.
     fn check(&self, ledger: bool, out: &Path) -> Result<(), Failure> {
         let needed: Vec<PathBuf> = (!ledger).then(|| PathBuf::from(&self.what)).into_iter().chain(self.results.clone()).collect();
-        let purse = Purse { ledger: ledger.then(|| self.what.clone()), ledger_key: self.ledger_key.clone(), ..Purse::default() };
-        check_places(&needed, &[], &purse, out)?;
+        let ledger_arguments = LedgerArguments {
+            ledger: ledger.then(|| self.what.clone()),
+            ledger_key: self.ledger_key.clone(),
+            ..LedgerArguments::default()
+        };
+        check_places(&needed, &[], &ledger_arguments, out)?;
         if self.overwrite || !out.exists() {
             return Ok(());
         }

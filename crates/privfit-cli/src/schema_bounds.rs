@@ -1,20 +1,21 @@
 //! `privfit schema bounds`: private quantiles for columns whose bounds nobody knows. Costs budget.
 
 use crate::fit::{guarantee_line, read_text};
+use crate::ledger_arguments::LedgerArguments;
 use crate::progress::Reading;
-use crate::spend::Purse;
 use crate::style::shell;
 use crate::{Failure, Format, print_line, quiet};
 use clap::Args;
-use privfit::account::{Adjacency, Target};
-use privfit::bounds::{Draft, prepare};
-use privfit::constraint::Constraint;
-use privfit::data::load::Source;
-use privfit::fit::{Job, public_rows};
+use privfit::account::Adjacency;
+use privfit::certificate::Declared;
+use privfit::data::load::{Records, Source};
+use privfit::engine::Threads;
+use privfit::job::bounds::{BoundsRelease, Draft, prepare};
+use privfit::job::facts::public_rows;
+use privfit::job::release::{Context, OutputTarget};
+use privfit::job::{PublicFacts, Release, release};
 use privfit::kernel::Entropy;
-use privfit::method::Settings;
-use privfit::spend::{OutputTarget, StoredRelease};
-use privfit::{Error, spend};
+use privfit::{Error, Schema};
 use std::path::PathBuf;
 
 #[derive(Args)]
@@ -58,39 +59,30 @@ pub(crate) struct Bounds {
     #[arg(long, value_name = "SEED")]
     simulate: Option<u64>,
     #[command(flatten)]
-    purse: Purse,
+    ledger_arguments: LedgerArguments,
     /// How results are printed
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }
 
 impl Bounds {
+    fn plan(&self, draft: Draft, adjacency: Adjacency, source: Option<&dyn Records>) -> Result<BoundsRelease, Failure> {
+        let schema = draft.schema().clone();
+        let rows = public_rows(&schema, self.rows, adjacency, source)?;
+        let facts = PublicFacts::new(schema, rows, adjacency, (self.epsilon, Some(self.delta)), false)?;
+        Ok(prepare(draft, facts, self.beyond)?)
+    }
+
     pub(crate) fn run(self) -> Result<(), Failure> {
-        self.purse.check(self.simulate.is_some())?;
+        self.ledger_arguments.check(self.simulate.is_some())?;
         let draft = Draft::parse(&read_text(&self.draft, "schema")?)?;
         let adjacency = self.adjacency.as_deref().map_or(Ok(Adjacency::ZeroOut), |t| t.parse().map_err(Error::from))?;
-        let asked = Target { epsilon: self.epsilon, delta: self.delta };
-        let job = Job {
-            schema: draft.schema().clone(),
-            rows: self.rows,
-            epsilon: self.epsilon,
-            delta: Some(self.delta),
-            adjacency,
-            loss: None,
-            method: String::new(),
-            settings: Settings::default(),
-            constraint: Constraint::None,
-            allow_large_delta: false,
-            compare: false,
-            auxiliary: None,
-        };
         let source = Source { files: self.data.clone(), labels: Vec::new() };
         if self.dry_run {
-            let (rows, _) = public_rows(&job, None)?;
-            let purchase = prepare(draft, asked, adjacency, self.beyond, rows)?;
-            let view = |a| privfit::artifact::epsilon(purchase.event(), a, self.delta);
-            print_line(&format!("columns   {}", privfit::foreign::one_line(&purchase.columns().join(", "))));
-            print_line(&format!("noise     {:.1} records on each count", purchase.noise()));
+            let bounds = self.plan(draft, adjacency, None)?;
+            let view = |a| privfit::artifact::epsilon(bounds.event(), a, self.delta);
+            print_line(&format!("columns   {}", privfit::foreign::one_line(&bounds.columns().join(", "))));
+            print_line(&format!("noise     {:.1} records on each count", bounds.noise()));
             print_line(&format!(
                 "cost      {}",
                 guarantee_line(view(Adjacency::ZeroOut), view(Adjacency::ReplaceOne), self.delta)
@@ -105,29 +97,41 @@ impl Bounds {
             None => Entropy::system().map_err(Error::from)?,
             Some(seed) => Entropy::simulated(seed),
         };
-        crate::spend::check_places(&[self.data.clone(), vec![self.draft.clone()]].concat(), &[], &self.purse, out)?;
+        crate::ledger_arguments::check_places(
+            &[self.data.clone(), vec![self.draft.clone()]].concat(),
+            &[],
+            &self.ledger_arguments,
+            out,
+        )?;
         quiet();
         let counting = Reading::new("counting", self.format == Format::Text);
-        let (rows, _) = public_rows(&job, Some(&source))?;
+        let bounds = self.plan(draft, adjacency, Some(&source))?;
         drop(counting);
-        let purchase = prepare(draft, asked, adjacency, self.beyond, rows)?;
         let target = OutputTarget { path: out, replace: self.force };
-        let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-        let StoredRelease { bytes, before, .. } =
-            spend::release(self.purse.payer()?, Some(target), &|name| purchase.request(name), |_| {
-                let _reading = Reading::new("reading", self.format == Format::Text);
-                Ok(purchase.run(&source, &entropy, threads)?.into_bytes())
-            })
-            .map_err(|e| self.purse.failed(e, Some(out)))?;
-        if before {
+        let engine = Threads::new(std::thread::available_parallelism().map_or(1, |n| n.get()));
+        let reading = std::cell::Cell::new(None);
+        let context = Context {
+            source: &source,
+            engine: &engine,
+            entropy: &entropy,
+            ledger: self.ledger_arguments.session()?,
+            declared: Declared::default(),
+            out: Some(target),
+            opening: &|| reading.set(Some(Reading::new("reading", self.format == Format::Text))),
+            opened: &|| {},
+            progress: &|| {},
+        };
+        let delivered = release(&bounds, context).map_err(|e| self.ledger_arguments.failed(e, Some(out)))?;
+        drop(reading.take());
+        if delivered.before {
             crate::note("note: this request was released before; here is the same schema again, and nothing was spent");
         }
-        let view = |a| privfit::artifact::epsilon(purchase.event(), a, self.delta).filter(|_| self.simulate.is_none());
+        let view = |a| privfit::artifact::epsilon(bounds.event(), a, self.delta).filter(|_| self.simulate.is_none());
         let (zero, replace) = (view(Adjacency::ZeroOut), view(Adjacency::ReplaceOne));
         if self.format == Format::Json {
             let json = serde_json::json!({
-                "schema": out.display().to_string(), "columns": purchase.columns(), "private": self.simulate.is_none(),
-                "epsilon": {"zero_out": zero, "replace_one": replace}, "delta": self.delta, "event": purchase.event(),
+                "schema": out.display().to_string(), "columns": bounds.columns(), "private": self.simulate.is_none(),
+                "epsilon": {"zero_out": zero, "replace_one": replace}, "delta": self.delta, "event": bounds.event(),
             });
             print_line(&json.to_string());
             return Ok(());
@@ -136,8 +140,8 @@ impl Bounds {
             None => print_line(&format!("guarantee  {}", guarantee_line(zero, replace, self.delta))),
             Some(_) => print_line("guarantee  none: the noise came from a seed (epsilon is infinite)"),
         }
-        let text = String::from_utf8_lossy(&bytes);
-        let open = privfit::Schema::parse(&text).is_err();
+        let text = String::from_utf8_lossy(&delivered.bytes);
+        let open = Schema::parse(&text).is_err();
         print_line(&format!("schema     {}", out.display()));
         if open {
             print_line(

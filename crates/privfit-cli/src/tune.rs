@@ -6,9 +6,11 @@ use crate::{Failure, Format, print_line};
 use clap::Args;
 use privfit::account::Adjacency;
 use privfit::data::load::Source;
-use privfit::fit::{prepare, public_rows};
-use privfit::tune::{self, Tuned, Tuning};
-use privfit::tune_public;
+use privfit::engine::Threads;
+use privfit::job::Release;
+use privfit::job::fit::prepare;
+use privfit::job::tune::{self, Tuned, Tuning};
+use privfit::job::tune_public;
 use std::path::PathBuf;
 
 /// Shown below the flags.
@@ -58,7 +60,7 @@ impl Tune {
             return self.on_public_rows(asked, &tuning);
         }
         if self.fit.dry_run {
-            let (rows, counted) = public_rows(&asked.job, None)?;
+            let (rows, counted) = asked.job.rows(None)?;
             return self.show(&asked, &tune::prepare(&asked.job, &tuning, rows, counted)?);
         }
         let place = self.fit.place(&asked)?;
@@ -69,7 +71,7 @@ impl Tune {
             crate::note(&format!("tuning: {}", plan.join(", ")));
             crate::note(&format!("price: {}, for everything together", cost(&tuned, &asked)));
         }
-        self.fit.train(&tuned, tuned.runs(), asked, &place)
+        self.fit.release(&tuned, asked, &place)
     }
 
     /// Chooses on public rows, then trains the winner as a job of its own.
@@ -92,8 +94,8 @@ impl Tune {
         let place = self.fit.place(&asked)?;
         self.fit.check_target(&place)?;
         let (rows, counted) = self.fit.count(&asked)?;
-        let bar = Bar::new(tune_public::ticks(tuning), self.fit.talks(), "trying on public rows");
-        let tried = tune_public::rank(&asked.job, tuning, rows, &public, self.fit.threads(), &|| bar.tick())?;
+        let bar = Bar::new(tune_public::steps(tuning), self.fit.talks(), "trying on public rows");
+        let tried = tune_public::rank(&asked.job, tuning, rows, &public, &Threads::new(self.fit.threads()), &|| bar.step())?;
         bar.finish();
         if self.fit.talks() {
             for (place, one) in tried.iter().take(5).enumerate() {
@@ -108,7 +110,7 @@ impl Tune {
         }
         asked.job = tune_public::job_of(&tried[0].candidate, &asked.job);
         let prepared = prepare(&asked.job, rows, counted)?.chosen_on_public_rows(tried.len());
-        self.fit.train(&prepared, prepared.plan.ticks(), asked, &place)
+        self.fit.release(&prepared, asked, &place)
     }
 
     /// The plan: no data are opened.
@@ -138,7 +140,7 @@ impl Tune {
             print_line(&format!("candidate {}: {text} ({})", number + 1, prepared.method.name));
         }
         print_line(&format!("cost      {}, for everything together", cost(tuned, asked)));
-        if let Some(line) = self.fit.purse.forecast_event(tuned.event(), &tuned.request("plan")?.scope)? {
+        if let Some(line) = self.fit.ledger_arguments.forecast(tuned)? {
             print_line(&format!("ledger    {line}"));
         }
         print_line("no data were opened; leave out --dry-run to tune");

@@ -3,10 +3,10 @@
 use privfit::certificate::Declared;
 use privfit::constraint::Constraint;
 use privfit::data::load::Source;
-use privfit::fit::{Job, prepare, public_rows};
+use privfit::job::fit::{Job, prepare};
+use privfit::job::release::{Context, release};
 use privfit::kernel::Entropy;
 use privfit::method::Settings;
-use privfit::spend::{Order, fit};
 
 #[test]
 fn shell_and_rust_write_the_same_file() {
@@ -35,19 +35,19 @@ fn shell_and_rust_write_the_same_file() {
         auxiliary: None,
     };
     let source = Source { files: vec![here.join("d.csv")], labels: Vec::new() };
-    let (rows, counted) = public_rows(&job, Some(&source)).unwrap();
-    let order = Order {
+    let (rows, counted) = job.rows(Some(&source)).unwrap();
+    let context = Context {
         source: &source,
+        engine: &privfit::engine::Threads::new(1),
         entropy: &Entropy::simulated(5),
-        payer: None,
+        ledger: None,
         declared: Declared::default(),
-        threads: 1,
         out: None,
         opening: &|| {},
         opened: &|| {},
-        tick: &|| {},
+        progress: &|| {},
     };
-    let released = fit(&prepare(&job, rows, counted).unwrap(), order).unwrap();
+    let released = release(&prepare(&job, rows, counted).unwrap(), context).unwrap();
     assert_eq!(released.bytes, std::fs::read(here.join("m.json")).unwrap());
     std::fs::remove_dir_all(here).unwrap();
 }

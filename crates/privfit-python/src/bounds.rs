@@ -2,18 +2,18 @@
 
 use crate::data::{Given, Labels};
 use crate::error::raised;
-use crate::fit::{entropy, threads};
+use crate::fit::{context, entropy, threads};
 use crate::interrupt::without_lock;
-use crate::ledger::payer;
-use privfit::account::{Adjacency, Target};
-use privfit::bounds::{Draft, prepare};
-use privfit::constraint::Constraint;
-use privfit::fit::{Job, public_rows};
-use privfit::method::Settings;
-use privfit::{Error, spend};
+use crate::ledger::session;
+use privfit::Error;
+use privfit::account::Adjacency;
+use privfit::engine::Threads;
+use privfit::job::bounds::{Draft, prepare};
+use privfit::job::facts::public_rows;
+use privfit::job::{PublicFacts, release};
 use pyo3::prelude::*;
 
-/// What a purchase asks for.
+/// What private bounds ask for.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Asked {
@@ -43,29 +43,12 @@ pub(crate) fn buy_bounds(
     let schema = draft.schema().clone();
     let memory = data.memory(&schema, labels.as_ref().map(|l| l.get().column())).map_err(raised)?;
     without_lock(py, || {
-        let job = Job {
-            schema: schema.clone(),
-            rows: asked.rows,
-            epsilon: asked.epsilon,
-            delta: Some(asked.delta),
-            adjacency,
-            loss: None,
-            method: String::new(),
-            settings: Settings::default(),
-            constraint: Constraint::None,
-            allow_large_delta: false,
-            compare: false,
-            auxiliary: None,
-        };
-        let payer = payer(asked.ledger.as_deref(), asked.ledger_key.as_deref(), asked.request.as_deref(), asked.simulate)?;
+        let ledger = session(asked.ledger.as_deref(), asked.ledger_key.as_deref(), asked.request.as_deref(), asked.simulate)?;
         let entropy = entropy(asked.simulate)?;
-        let (rows, _) = public_rows(&job, Some(&memory))?;
-        let target = Target { epsilon: asked.epsilon, delta: asked.delta };
-        let purchase = prepare(draft, target, adjacency, asked.beyond, rows)?;
-        let bytes = spend::release(payer, None, &|name| purchase.request(name), |_| {
-            Ok(purchase.run(&memory, &entropy, threads(asked.threads))?.into_bytes())
-        })?
-        .bytes;
-        String::from_utf8(bytes).map_err(|_| Error::Damaged("the released schema is not text: fetch the ledger again".into()))
+        let rows = public_rows(&schema, asked.rows, adjacency, Some(&memory))?;
+        let facts = PublicFacts::new(schema, rows, adjacency, (asked.epsilon, Some(asked.delta)), false)?;
+        let bounds = prepare(draft, facts, asked.beyond)?;
+        let delivered = release(&bounds, context(&memory, &Threads::new(threads(asked.threads)), &entropy, ledger))?;
+        delivered.output.into_bounds().ok_or(Error::Host)
     })
 }

@@ -3,18 +3,19 @@
 use crate::data::{Given, Labels};
 use crate::error::{misuse, raised};
 use crate::interrupt::{poll, without_lock};
-use crate::ledger::payer;
+use crate::ledger::session;
 use crate::model::Model;
 use crate::schema::Schema;
-use privfit::account::{Adjacency, Event};
+use privfit::account::Adjacency;
 use privfit::certificate::Declared;
 use privfit::constraint::Constraint;
 use privfit::data::memory::Memory;
-use privfit::fit::{Job, prepare, public_rows};
+use privfit::engine::Threads;
+use privfit::job::fit::{Job, prepare};
+use privfit::job::release::{Context, LedgerSession};
+use privfit::job::{Release, release};
 use privfit::kernel::Entropy;
-use privfit::ledger::record::Scope;
 use privfit::method::{self, Method, Settings};
-use privfit::spend::{self, Order, Payer, Work};
 use privfit::{Error, Result, loss};
 use pyo3::prelude::*;
 use serde_json::json;
@@ -59,8 +60,8 @@ impl Asked {
         })
     }
 
-    fn payer(&self) -> Result<Option<Payer>> {
-        payer(self.ledger.as_deref(), self.ledger_key.as_deref(), self.request.as_deref(), self.simulate)
+    fn session(&self) -> Result<Option<LedgerSession>> {
+        session(self.ledger.as_deref(), self.ledger_key.as_deref(), self.request.as_deref(), self.simulate)
     }
 
     /// Threads that are asked for, or as many as there are cores.
@@ -74,34 +75,35 @@ impl Asked {
     }
 
     /// Reserves, opens the data, trains, commits.
-    pub(crate) fn release(&self, work: &dyn Work, memory: &Memory<'_>, entropy: &Entropy) -> Result<Model> {
-        let order = Order {
-            source: memory,
-            entropy,
-            payer: self.payer()?,
-            declared: Declared::default(),
-            threads: self.threads(),
-            out: None,
-            opening: &|| {},
-            opened: &|| {},
-            tick: &poll,
-        };
-        let released = spend::fit(work, order)?;
-        Ok(Model { artifact: released.artifact, bytes: released.bytes, before: released.before })
+    pub(crate) fn release(&self, job: &dyn Release, memory: &Memory<'_>, entropy: &Entropy) -> Result<Model> {
+        let delivered = release(job, context(memory, &Threads::new(self.threads()), entropy, self.session()?))?;
+        let artifact = delivered.output.into_model().ok_or(Error::Host)?;
+        Ok(Model { artifact, bytes: delivered.bytes, before: delivered.before })
     }
 
     /// Whether the ledger, if there is one, has room for an event.
-    pub(crate) fn room(&self, event: &Event, scope: Result<Scope>) -> Result<Option<serde_json::Value>> {
-        let status = self.payer()?.map(|mut payer| payer.ledger.status()).transpose()?;
+    pub(crate) fn room(&self, job: &dyn Release) -> Result<Option<serde_json::Value>> {
+        let status = self.session()?.map(|mut session| session.ledger.status()).transpose()?;
         Ok(status.map(|status| {
-            let fits = scope.is_ok_and(|scope| scope == status.terms.scope);
-            match (fits, status.admits(event)) {
+            let fits = job.facts().scope().is_ok_and(|scope| scope == status.terms.scope);
+            match (fits, status.admits(job.event())) {
                 (false, _) => json!({"fits": false, "why": "the ledger is for other data, another unit or another adjacency"}),
                 (true, Err(error)) => json!({"fits": false, "why": error.to_string()}),
                 (true, Ok((_, sum))) => json!({"fits": true, "part": sum.part(&status.terms.rule)}),
             }
         }))
     }
+}
+
+/// What a release gets from Python: no file, and a look at signals after each step.
+pub(crate) fn context<'a>(
+    memory: &'a Memory<'a>,
+    engine: &'a Threads,
+    entropy: &'a Entropy,
+    ledger: Option<LedgerSession>,
+) -> Context<'a> {
+    let declared = Declared::default();
+    Context { source: memory, engine, entropy, ledger, declared, out: None, opening: &|| {}, opened: &|| {}, progress: &poll }
 }
 
 /// That many threads, or as many as there are cores.
@@ -130,7 +132,7 @@ pub(crate) fn fit(
     let memory = data.memory(&schema.0, labels.as_ref().map(|l| l.get().column())).map_err(raised)?;
     without_lock(py, || {
         let entropy = asked.entropy()?;
-        let (rows, counted) = public_rows(&job, Some(&memory))?;
+        let (rows, counted) = job.rows(Some(&memory))?;
         asked.release(&prepare(&job, rows, counted)?, &memory, &entropy)
     })
 }
@@ -140,13 +142,13 @@ pub(crate) fn fit(
 pub(crate) fn plan(py: Python<'_>, schema: &Schema, asked: Asked) -> PyResult<String> {
     let job = asked.job(schema)?;
     without_lock(py, || {
-        let (rows, counted) = public_rows(&job, None)?;
+        let (rows, counted) = job.rows(None)?;
         let prepared = prepare(&job, rows, counted)?;
         let (event, delta) = (prepared.plan.event(), prepared.problem.target.delta);
         let view = |a| privfit::artifact::epsilon(event, a, delta);
         let forecast = privfit::forecast::forecast(&prepared.problem, prepared.plan.as_ref());
         let plan = prepared.plan.describe();
-        let fits = asked.room(event, prepared.scope())?;
+        let fits = asked.room(&prepared)?;
         let json = json!({
             "method": prepared.method.name, "reason": prepared.reason, "loss": prepared.problem.loss.name, "rows": prepared.problem.rows,
             "features": prepared.problem.features, "adjacency": job.adjacency.name(), "delta": delta,

@@ -5,13 +5,13 @@ use crate::interrupt::without_lock;
 use crate::schema::Schema;
 use privfit::Artifact;
 use privfit::account::Adjacency;
+use privfit::job::release::LedgerSession;
 use privfit::ledger::Ledger;
 use privfit::ledger::amount::Amount;
 use privfit::ledger::chain::{LONGEST_KEY, Seal};
 use privfit::ledger::heads::Heads;
 use privfit::ledger::record::Scope;
 use privfit::ledger::verify::{verify, verify_model};
-use privfit::spend::Payer;
 use privfit::{Error, Result, small_file};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -23,18 +23,18 @@ pub(crate) fn open(place: &str, key: Option<&str>) -> Result<Ledger> {
 }
 
 /// Who pays, if anybody does.
-pub(crate) fn payer(
+pub(crate) fn session(
     place: Option<&str>,
     key: Option<&str>,
     request: Option<&str>,
     simulate: Option<u64>,
-) -> Result<Option<Payer>> {
+) -> Result<Option<LedgerSession>> {
     match (place, request) {
         (Some(_), _) if simulate.is_some() => {
             Err(Error::misuse("a simulation is not private and can't be paid for: leave out ledger, or simulate"))
         }
         (Some(place), request) => {
-            Ok(Some(Payer { ledger: open(place, key)?, request: request.map(Into::into), announce: |_| {} }))
+            Ok(Some(LedgerSession { ledger: open(place, key)?, request: request.map(Into::into), announce: |_| {} }))
         }
         (None, Some(_)) => Err(Error::misuse("a request is for a ledger and none is given: add ledger=\"FILE\"")),
         (None, None) => Ok(None),

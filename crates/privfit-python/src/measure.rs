@@ -2,19 +2,19 @@
 
 use crate::data::{Given, Labels};
 use crate::error::raised;
-use crate::fit::{entropy, threads};
+use crate::fit::{context, entropy, threads};
 use crate::interrupt::{poll, without_lock};
-use crate::ledger::payer;
+use crate::ledger::session;
 use crate::model::Model;
-use privfit::constraint::Constraint;
+use privfit::Error;
 use privfit::data::encode::{Encoder, Row};
 use privfit::data::load::{Records, read_labels};
-use privfit::fit::{Job, public_rows};
-use privfit::measure::{Measured, prepare};
-use privfit::method::Settings;
+use privfit::engine::Threads;
+use privfit::job::evaluate::prepare;
+use privfit::job::facts::public_rows;
+use privfit::job::{PublicFacts, release};
 use privfit::model::Metrics;
 use privfit::schema::TargetValues;
-use privfit::{Error, spend};
 use pyo3::prelude::*;
 use serde_json::Value;
 
@@ -79,32 +79,18 @@ pub(crate) fn measure(
     let artifact = &model.artifact;
     let memory = data.memory(&artifact.schema, labels.as_ref().map(|l| l.get().column())).map_err(raised)?;
     without_lock(py, || {
-        let job = Job {
-            // The rows of the model's own training are not those of this measurement.
-            schema: privfit::Schema { rows: None, ..artifact.schema.clone() },
-            rows: asked.rows,
-            epsilon: asked.epsilon,
-            delta: asked.delta,
-            adjacency: asked.adjacency.as_deref().map_or(Ok(artifact.guarantee.adjacency), |t| t.parse().map_err(Error::from))?,
-            loss: None,
-            method: String::new(),
-            settings: Settings::default(),
-            constraint: Constraint::None,
-            allow_large_delta: false,
-            compare: false,
-            auxiliary: None,
+        let adjacency = match &asked.adjacency {
+            None => artifact.guarantee.adjacency,
+            Some(text) => text.parse().map_err(Error::from)?,
         };
-        let payer = payer(asked.ledger.as_deref(), asked.ledger_key.as_deref(), asked.request.as_deref(), asked.simulate)?;
+        // The rows of the model's own training are not those of this measurement.
+        let schema = privfit::Schema { rows: None, ..artifact.schema.clone() };
+        let ledger = session(asked.ledger.as_deref(), asked.ledger_key.as_deref(), asked.request.as_deref(), asked.simulate)?;
         let entropy = entropy(asked.simulate)?;
-        let (rows, _) = public_rows(&job, Some(&memory))?;
-        let measurement = prepare(artifact, &job, rows)?;
-        let bytes = spend::release(payer, None, &|name| measurement.request(name), |_| {
-            let measured = measurement.run(&memory, &entropy, threads(asked.threads))?;
-            serde_json::to_vec(&measured).map_err(|_| Error::Host)
-        })?
-        .bytes;
-        let damaged = |_| Error::Damaged("the released metrics can't be read: use a newer privfit".into());
-        let measured: Measured = serde_json::from_slice(&bytes).map_err(damaged)?;
-        Ok(measured.json().to_string())
+        let rows = public_rows(&schema, asked.rows, adjacency, Some(&memory))?;
+        let facts = PublicFacts::new(schema, rows, adjacency, (asked.epsilon, asked.delta), false)?;
+        let measurement = prepare(&artifact.model, facts)?;
+        let delivered = release(&measurement, context(&memory, &Threads::new(threads(asked.threads)), &entropy, ledger))?;
+        Ok(delivered.output.into_metrics().ok_or(Error::Host)?.json().to_string())
     })
 }

@@ -7,9 +7,11 @@ use crate::interrupt::{poll, without_lock};
 use crate::model::Model;
 use crate::schema::Schema;
 use privfit::account::Adjacency;
-use privfit::fit::{prepare, public_rows};
-use privfit::tune::{self as library, Candidate};
-use privfit::tune_public::{job_of, rank};
+use privfit::engine::Threads;
+use privfit::job::Release;
+use privfit::job::fit::prepare;
+use privfit::job::tune::{self as library, Candidate};
+use privfit::job::tune_public::{job_of, rank};
 use pyo3::prelude::*;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -51,7 +53,7 @@ pub(crate) fn tune(
     let memory = data.memory(&schema.0, labels.as_ref().map(|l| l.get().column())).map_err(raised)?;
     without_lock(py, || {
         let entropy = asked.entropy()?;
-        let (rows, counted) = public_rows(&job, Some(&memory))?;
+        let (rows, counted) = job.rows(Some(&memory))?;
         asked.release(&library::prepare(&job, &tuning, rows, counted)?, &memory, &entropy)
     })
 }
@@ -74,8 +76,8 @@ pub(crate) fn tune_public(
     let public = public.memory(&schema.0, public_labels.as_ref().map(|l| l.get().column())).map_err(raised)?;
     without_lock(py, || {
         let entropy = asked.entropy()?;
-        let (rows, counted) = public_rows(&job, Some(&memory))?;
-        let tried = rank(&job, &tuning, rows, &public, asked.threads(), &poll)?;
+        let (rows, counted) = job.rows(Some(&memory))?;
+        let tried = rank(&job, &tuning, rows, &public, &Threads::new(asked.threads()), &poll)?;
         let best = job_of(&tried[0].candidate, &job);
         let prepared = prepare(&best, rows, counted)?.chosen_on_public_rows(tried.len());
         let number = |one: &Candidate| tuning.candidates.iter().position(|c| c == one).unwrap_or(0);
@@ -89,7 +91,7 @@ pub(crate) fn tune_public(
 pub(crate) fn tune_plan(py: Python<'_>, schema: &Schema, asked: Asked, tuning: Tuning) -> PyResult<String> {
     let (job, tuning) = (asked.job(schema)?, tuning.whole());
     without_lock(py, || {
-        let (rows, counted) = public_rows(&job, None)?;
+        let (rows, counted) = job.rows(None)?;
         let tuned = library::prepare(&job, &tuning, rows, counted)?;
         let event = tuned.event();
         let candidates: Vec<serde_json::Value> = tuned
@@ -100,7 +102,7 @@ pub(crate) fn tune_plan(py: Python<'_>, schema: &Schema, asked: Asked, tuning: T
         let json = json!({
             "epsilon": {"zero_out": view(Adjacency::ZeroOut), "replace_one": view(Adjacency::ReplaceOne)}, "delta": job.delta,
             "runs": tuned.runs(), "rows": rows, "plan": tuned.describe(), "candidates": candidates, "event": event,
-            "ledger": asked.room(event, tuned.request("plan").map(|r| r.scope))?,
+            "ledger": asked.room(&tuned)?,
         });
         Ok(json.to_string())
     })

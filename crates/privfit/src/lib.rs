@@ -1,7 +1,7 @@
 //! privfit trains machine-learning models on sensitive data with a differential-privacy guarantee that somebody who does not
 //! trust us can read, recompute and test.
 //!
-//! Five ideas: a [`Schema`] holds the public facts, a [`fit::Job`] says what is wanted, a plan ([`method`]) is complete before data
+//! Five ideas: a [`Schema`] holds the public facts, a [`job::fit::Job`] says what is wanted, a plan ([`method`]) is complete before data
 //! are opened, a run of the [`kernel`] is the only way to the records, an [`Artifact`] is what comes out.
 //!
 //! ```
@@ -18,18 +18,16 @@ pub mod advisory;
 pub mod affine;
 pub mod artifact;
 pub mod audit;
-pub mod bounds;
 pub mod certificate;
 pub mod constraint;
 pub mod data;
 pub mod error;
-pub mod fit;
 pub mod forecast;
 pub mod foreign;
+pub mod job;
 pub mod ledger;
 pub mod linear;
 pub mod loss;
-pub mod measure;
 pub mod method;
 mod metric;
 pub mod model;
@@ -43,10 +41,7 @@ mod schema_open;
 pub mod signature;
 pub mod small_file;
 pub mod solve;
-pub mod spend;
 mod strict_json;
-pub mod tune;
-pub mod tune_public;
 
 pub use artifact::Artifact;
 pub use certificate::Certificate;

@@ -17,9 +17,9 @@
 //! # Ok::<(), privfit::Error>(())
 //! ```
 
-use crate::bounds::Bought;
 use crate::certificate::Declared;
 use crate::error::{Error, Result};
+use crate::job::bounds::PrivateBounds;
 use crate::loss::Task;
 use crate::schema_open;
 use privfit_kernel::account::Event;
@@ -57,7 +57,7 @@ pub struct Schema {
     pub registry: Option<Declared>,
     /// What was bought from the records themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bought: Option<Bought>,
+    pub bought: Option<PrivateBounds>,
 }
 
 /// Whose privacy is protected.
@@ -647,7 +647,7 @@ pub fn toml_problem(text: &str, error: &toml::de::Error) -> String {
 }
 
 /// What `privfit schema bounds` wrote down.
-fn bought(mut table: Keys) -> Result<Bought> {
+fn bought(mut table: Keys) -> Result<PrivateBounds> {
     let wrong = || Error::misuse("[bought] is not what `privfit schema bounds` wrote: buy the bounds again");
     let event = table.text("event")?.ok_or_else(wrong)?;
     let event: Event = serde_json::from_str(&event).map_err(|_| wrong())?;
@@ -658,5 +658,5 @@ fn bought(mut table: Keys) -> Result<Bought> {
     let columns = columns.iter().map(|c| c.as_str().map(String::from)).collect::<Option<Vec<_>>>().ok_or_else(wrong)?;
     let plan = table.text("plan")?.map(|text| serde_json::from_str(&text).map_err(|_| wrong())).transpose()?;
     table.finish("columns, event, plan")?;
-    Ok(Bought { columns, event, plan })
+    Ok(PrivateBounds { columns, event, plan })
 }

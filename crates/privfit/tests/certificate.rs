@@ -6,11 +6,12 @@ use privfit::certificate::{ATTACK_RATE, Answer, DELTAS, Declared, LedgerPosition
 use privfit::constraint::Constraint;
 use privfit::data::csv::Csv;
 use privfit::data::load::load_from;
-use privfit::fit::{Job, prepare};
+use privfit::engine::Threads;
+use privfit::job::fit::{Job, prepare};
+use privfit::job::tune::Tuning;
 use privfit::kernel::{Entropy, Numerics};
 use privfit::method::{self, Settings};
 use privfit::report::{Form, ModelReport};
-use privfit::tune::Tuning;
 use privfit::{Artifact, Error, Schema};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -59,7 +60,7 @@ fn fit(job: &Job, entropy: &Entropy) -> Option<Artifact> {
     let text = format!("x,c,y\n{}", (0..ROWS).map(line).collect::<String>());
     let mut reader = Csv::open(Box::new(std::io::Cursor::new(text.into_bytes()))).unwrap();
     let data = load_from(&mut reader, &job.schema, entropy).unwrap();
-    Some(prepared.train(&data, entropy, 1, &|| ()).unwrap())
+    Some(prepared.train(&data, &Threads::new(1), entropy, &|| ()).unwrap())
 }
 
 fn system() -> Entropy {
@@ -521,11 +522,11 @@ fn selections_are_planned_again() {
     tried.settings = Settings::default();
     let table = "runs = 2\nlaw = \"uniform\"\nheld_out = 0.25\n[[candidate]]\nsteps = 5\n[[candidate]]\nmethod = \"noisy-gd\"\nsteps = 8\n";
     let tuning = Tuning::parse(&toml::from_str(table).unwrap()).unwrap();
-    let tuned = privfit::tune::prepare(&tried, &tuning, ROWS as u64, false).unwrap();
+    let tuned = privfit::job::tune::prepare(&tried, &tuning, ROWS as u64, false).unwrap();
     let rows: String = (0..ROWS).map(|i| format!("{},{},{}\n", i % 6, ["p", "q", "r"][i % 3], ["no", "yes"][i % 2])).collect();
     let mut reader = Csv::open(Box::new(std::io::Cursor::new(format!("x,c,y\n{rows}").into_bytes()))).unwrap();
     let data = load_from(&mut reader, &tried.schema, &system()).unwrap();
-    let artifact = tuned.train(data, &system(), 1, &|| {}).unwrap();
+    let artifact = tuned.train(data, &Threads::new(1), &system(), &|| {}).unwrap();
     let verdict = verify(&artifact.to_json().unwrap()).unwrap();
     assert!(verdict.holds(), "{verdict:#?}");
     assert!(no_edit_survives(&artifact, "training/inputs/selection") >= 20);

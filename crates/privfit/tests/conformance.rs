@@ -6,7 +6,8 @@ use privfit::data::csv::Csv;
 use privfit::data::encode::{Encoder, Row};
 use privfit::data::load::load_from;
 use privfit::data::{Reader, Record};
-use privfit::fit::{Job, Prepared, prepare};
+use privfit::engine::Threads;
+use privfit::job::fit::{Job, Prepared, prepare};
 use privfit::kernel::{Dataset, Entropy};
 use privfit::method::{self, Settings};
 use privfit::model::Prediction;
@@ -155,7 +156,7 @@ fn find_cases() -> Vec<Case> {
 }
 
 fn train(prepared: &Prepared, data: &Dataset, entropy: &Entropy, threads: usize) -> Artifact {
-    prepared.train(data, entropy, threads, &|| {}).unwrap()
+    prepared.train(data, &Threads::new(threads), entropy, &|| {}).unwrap()
 }
 
 fn flat(artifact: &Artifact) -> Vec<f64> {

@@ -3,7 +3,9 @@
 use privfit::account::Adjacency;
 use privfit::constraint::Constraint;
 use privfit::data::load::Source;
-use privfit::fit::{Job, prepare, public_rows};
+use privfit::engine::Threads;
+use privfit::job::Release;
+use privfit::job::fit::{Job, prepare};
 use privfit::kernel::Entropy;
 use privfit::method::Settings;
 use privfit::{Error, Schema};
@@ -30,11 +32,11 @@ fn weights(schema: &str, files: &[&Path], labels: &[&Path]) -> Result<Vec<Vec<f6
     let job = job(schema);
     let paths = |list: &[&Path]| list.iter().map(|p| p.to_path_buf()).collect::<Vec<PathBuf>>();
     let source = Source { files: paths(files), labels: paths(labels) };
-    let (rows, counted) = public_rows(&job, Some(&source))?;
+    let (rows, counted) = job.rows(Some(&source))?;
     let prepared = prepare(&job, rows, counted)?;
     let entropy = Entropy::simulated(9);
     let data = prepared.open(&source, &entropy)?;
-    Ok(prepared.train(&data, &entropy, 1, &|| {})?.model.weights)
+    Ok(prepared.train(&data, &Threads::new(1), &entropy, &|| {})?.model.weights)
 }
 
 fn npy(shape: &str, kind: &str, body: Vec<u8>) -> Vec<u8> {
@@ -121,12 +123,12 @@ fn private_counts_are_not_compared() {
         let mut job = job(schema);
         (job.adjacency, job.rows, job.allow_large_delta) = (Adjacency::AddRemove, Some(10), true);
         let source = Source { files: vec![dir.join("x.npy")], labels: vec![dir.join("y.npy")] };
-        assert_eq!(public_rows(&job, Some(&source)), Ok((10, false)));
+        assert_eq!(job.rows(Some(&source)), Ok((10, false)));
         let prepared = prepare(&job, 10, false).unwrap();
         assert_eq!(prepared.method.name, "noisy-gd");
         let entropy = Entropy::simulated(1);
         let data = prepared.open(&source, &entropy).unwrap();
-        prepared.train(&data, &entropy, 1, &|| {}).unwrap();
+        prepared.train(&data, &Threads::new(1), &entropy, &|| {}).unwrap();
         // Methods whose solver rests on the true number say so before data are opened.
         for method in ["objective", "output"] {
             job.method = method.into();
@@ -186,11 +188,13 @@ fn frank_wolfe_agrees_on_sparse_and_dense_rows() {
         let settings = Settings([("steps".to_string(), 40.0), ("cap".to_string(), 1.0)].into());
         let job = Job { method: "frank-wolfe".into(), epsilon: 4.0, settings, constraint: Constraint::L1(8.0), ..job(&schema) };
         let source = Source { files: vec![dir.join(files)], labels: labels.iter().map(|l| dir.join(l)).collect() };
-        let (rows, counted) = public_rows(&job, Some(&source)).unwrap();
+        let (rows, counted) = job.rows(Some(&source)).unwrap();
         let prepared = prepare(&job, rows, counted).unwrap();
         let data = prepared.open(&source, &Entropy::simulated(1)).unwrap();
         let fits: Vec<Vec<f64>> = (0..300)
-            .map(|seed| prepared.train(&data, &Entropy::simulated(seed), 1, &|| {}).unwrap().model.weights.concat())
+            .map(|seed| {
+                prepared.train(&data, &Threads::new(1), &Entropy::simulated(seed), &|| {}).unwrap().model.weights.concat()
+            })
             .collect();
         let of = |j: usize| {
             let mean = fits.iter().map(|w| w[j]).sum::<f64>() / 300.0;

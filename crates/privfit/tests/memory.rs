@@ -8,11 +8,12 @@ use privfit::data::encode::{Encoder, Row};
 use privfit::data::load::{Records, Source};
 use privfit::data::memory::{Column, Matrix, Memory, Rows};
 use privfit::data::{Reader, Record};
-use privfit::fit::{Job, prepare, public_rows};
+use privfit::engine::Threads;
+use privfit::job::fit::{Job, prepare};
+use privfit::job::release::{Context, Delivered, LedgerSession, release};
 use privfit::kernel::Entropy;
 use privfit::ledger::{Ledger, amount::Amount, chain::Seal, record::Scope};
 use privfit::method::Settings;
-use privfit::spend::{Order, Payer, Released, fit};
 use privfit::{Error, Schema};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -93,25 +94,26 @@ fn job(schema: &str, epsilon: f64) -> Job {
     }
 }
 
-fn released(job: &Job, source: &dyn Records, payer: Option<Payer>, seed: Option<u64>) -> Result<Released, Error> {
+fn released(job: &Job, source: &dyn Records, ledger: Option<LedgerSession>, seed: Option<u64>) -> Result<Delivered, Error> {
     let entropy = seed.map_or_else(|| Entropy::system().unwrap(), Entropy::simulated);
-    let (rows, counted) = public_rows(job, Some(source))?;
+    let (rows, counted) = job.rows(Some(source))?;
     let prepared = prepare(job, rows, counted)?;
-    let declared = Declared::default();
-    fit(
-        &prepared,
-        Order {
-            source,
-            entropy: &entropy,
-            payer,
-            declared,
-            threads: 1,
-            out: None,
-            opening: &|| {},
-            opened: &|| {},
-            tick: &|| {},
-        },
-    )
+    let context = Context {
+        source,
+        engine: &Threads::new(1),
+        entropy: &entropy,
+        ledger,
+        declared: Declared::default(),
+        out: None,
+        opening: &|| {},
+        opened: &|| {},
+        progress: &|| {},
+    };
+    release(&prepared, context)
+}
+
+fn model(delivered: Delivered) -> privfit::Artifact {
+    delivered.output.into_model().unwrap()
 }
 
 #[test]
@@ -177,19 +179,24 @@ fn a_refused_job_reads_nothing_and_a_repeated_one_neither() {
     let place = dir.join("l").display().to_string();
     let scope = Scope::of(&Schema::parse(TABLE).unwrap(), Adjacency::ZeroOut).unwrap();
     Ledger::create(&place, Seal::default(), scope, Amount::parse("2").unwrap(), 1e-5).unwrap();
-    let payer = |name: &str| {
-        Some(Payer { ledger: Ledger::open(&place, Seal::default()).unwrap(), request: Some(name.to_string()), announce: |_| {} })
+    let ledger = |name: &str| {
+        Some(LedgerSession {
+            ledger: Ledger::open(&place, Seal::default()).unwrap(),
+            request: Some(name.to_string()),
+            announce: |_| {},
+        })
     };
     let numbers = numbers();
     let label = Label(&numbers);
     let source = Watched(Memory { rows: Rows::Dense(&numbers), labels: Some(&label) }, AtomicUsize::new(0));
-    let refused = released(&job(TABLE, 40.0), &source, payer("a"), None);
+    let refused = released(&job(TABLE, 40.0), &source, ledger("a"), None);
     assert!(matches!(refused, Err(Error::Refused(_))) && source.1.load(Ordering::Relaxed) == 0);
-    let first = released(&job(TABLE, 1.0), &source, payer("b"), None).unwrap();
+    let first = released(&job(TABLE, 1.0), &source, ledger("b"), None).unwrap();
     let reads = source.1.load(Ordering::Relaxed);
-    assert!(reads == 2 && !first.before && first.artifact.certificate.identity.ledger.is_some());
-    let again = released(&job(TABLE, 1.0), &source, payer("b"), None).unwrap();
+    assert!(reads == 2 && !first.before);
+    let again = released(&job(TABLE, 1.0), &source, ledger("b"), None).unwrap();
     assert!(again.before && again.bytes == first.bytes && source.1.load(Ordering::Relaxed) == reads);
+    assert!(model(first).certificate.identity.ledger.is_some());
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
@@ -201,9 +208,9 @@ fn coefficients_are_those_of_the_scores() {
     let ball = format!("{TABLE}\n[encoding]\nscaling = \"ball\"");
     let regression = TABLE.replace("classes = [0, 1]", "bounds = [-1.0, 4.0]");
     for text in [TABLE, &ball, &regression] {
-        let released = released(&job(text, 3.0), &memory, None, Some(1)).unwrap();
-        let (schema, model) = (&released.artifact.schema, &released.artifact.model);
-        let linear = released.artifact.linear().unwrap();
+        let artifact = model(released(&job(text, 3.0), &memory, None, Some(1)).unwrap());
+        let (schema, model) = (&artifact.schema, &artifact.model);
+        let linear = artifact.linear().unwrap();
         let encoder = Encoder::new(schema, &["a".into(), "b".into()], false).unwrap().at_full_length();
         let (mut row, mut scores) = (Row::default(), Vec::new());
         for [a, b, _] in &numbers.0 {

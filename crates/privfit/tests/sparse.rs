@@ -6,7 +6,7 @@ use privfit::account::{Adjacency, Event, delta, epsilon};
 use privfit::constraint::Constraint;
 use privfit::data::generate::{Design, Drawn};
 use privfit::engine::Threads;
-use privfit::fit::{Job, Prepared, prepare};
+use privfit::job::fit::{Job, Prepared, prepare};
 use privfit::kernel::{Dataset, Entropy, PublicRows, Run, norm_bound};
 use privfit::loss::{logistic::logistic, squared::squared};
 use privfit::method::Settings;
@@ -470,7 +470,7 @@ fn words_with_a_constant_are_learnt() {
     let data = drawn.dataset(&schema, &entropy).unwrap();
     for method in ["hard-thresholding", "noisy-thresholding", "weighted-columns", "auto"] {
         let prepared = prepare(&job(&schema, method, (8.0, 1e-6), &[("sparsity", 12.0)]), 3000, true).unwrap();
-        let artifact = prepared.train(&data, &entropy, 1, &|| ()).unwrap();
+        let artifact = prepared.train(&data, &Threads::new(1), &entropy, &|| ()).unwrap();
         let encoder = privfit::data::encode::Encoder::new(&schema, &[], true).unwrap();
         let mut row = privfit::data::encode::Row::default();
         let (mut right, mut scores) = (0, Vec::new());

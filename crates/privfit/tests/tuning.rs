@@ -4,10 +4,12 @@ use privfit::Schema;
 use privfit::account::{Adjacency, Event, epsilon};
 use privfit::constraint::Constraint;
 use privfit::data::load::Source;
-use privfit::fit::Job;
+use privfit::engine::Threads;
+use privfit::job::Release;
+use privfit::job::fit::Job;
+use privfit::job::tune::{Tuned, Tuning, prepare};
 use privfit::kernel::Entropy;
 use privfit::method::Settings;
-use privfit::tune::{Tuned, Tuning, prepare};
 use std::path::PathBuf;
 
 const SCHEMA: &str = "[dataset]\nname = \"t\"\n[target]\ncolumn = \"y\"\nclasses = [\"a\", \"b\"]\n[features.u]\ntype = \"number\"\nmin = -1\n\
@@ -111,7 +113,7 @@ fn the_best_candidate_wins_and_its_certificate_holds() {
         let entropy = Entropy::simulated(seed);
         let runs = std::cell::Cell::new(0);
         let data = tuned.open(&source, &entropy).unwrap();
-        let artifact = tuned.train(data, &entropy, 1, &|| runs.set(runs.get() + 1)).unwrap();
+        let artifact = tuned.train(data, &Threads::new(1), &entropy, &|| runs.set(runs.get() + 1)).unwrap();
         assert_eq!(runs.get(), 8, "time does not tell how many counted");
         assert!(!artifact.guarantee.private);
         let chosen = &artifact.training.plan.iter().find(|p| p.0 == "chosen").unwrap().1;
@@ -119,7 +121,7 @@ fn the_best_candidate_wins_and_its_certificate_holds() {
     }
     assert!(wins[1] <= 3 && wins[0] + wins[2] >= 9, "{wins:?}");
     let entropy = Entropy::system().unwrap();
-    let artifact = tuned.train(tuned.open(&source, &entropy).unwrap(), &entropy, 1, &|| {}).unwrap();
+    let artifact = tuned.train(tuned.open(&source, &entropy).unwrap(), &Threads::new(1), &entropy, &|| {}).unwrap();
     assert!(matches!(artifact.guarantee.event, Event::Select { .. }));
     assert!(artifact.guarantee.zero_out.unwrap() <= 4.0 && artifact.guarantee.asked_epsilon == 4.0);
     assert_eq!((artifact.training.rows, artifact.certificate.preparation.trials), (4000, 8));

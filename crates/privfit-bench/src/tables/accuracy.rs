@@ -119,7 +119,7 @@ pub(super) fn run(options: &Options, records: &Records) -> Result<(), Failure> {
             let set = (entry.load)(&options.shared)?;
             each_on_two_cores(tasks, |task| {
                 let done = cell(entry, &set, &task, options, records);
-                bar.tick();
+                bar.step();
                 done
             })?;
         }

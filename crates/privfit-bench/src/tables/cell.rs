@@ -7,7 +7,7 @@ use privfit::artifact::epsilon;
 use privfit::constraint::Constraint;
 use privfit::data::encode::Row;
 use privfit::engine::Threads;
-use privfit::fit::{Job, prepare};
+use privfit::job::fit::{Job, prepare};
 use privfit::kernel::{self, Entropy, Gaussian, Minimise, Run};
 use privfit::loss::Task;
 use privfit::method::{Plan, Settings};

@@ -8,7 +8,7 @@ use super::{Options, each_on_two_cores};
 use crate::Failure;
 use crate::progress::Bar;
 use privfit::data::encode::Row;
-use privfit::fit::prepare;
+use privfit::job::fit::prepare;
 use privfit::kernel::Loss;
 use privfit::model::Model;
 
@@ -153,7 +153,7 @@ pub(super) fn run(options: &Options, records: &Records) -> Result<(), Failure> {
                 seconds: o.seconds,
             };
             let done = records.add(record);
-            bar.tick();
+            bar.step();
             done
         })?;
     }

@@ -49,7 +49,7 @@ pub const LOOSE: f64 = 1e-3;
 const SHOWN: f64 = 0.05;
 
 /// Runs once.
-pub fn audit(question: &Question, canaries: u64, tick: &dyn Fn()) -> Result<Finding> {
+pub fn audit(question: &Question, canaries: u64, progress: &dyn Fn()) -> Result<Finding> {
     let mut question = question.clone();
     if !METHODS.contains(&question.method.as_str()) {
         return Err(Error::misuse(format!(
@@ -91,7 +91,7 @@ pub fn audit(question: &Question, canaries: u64, tick: &dyn Fn()) -> Result<Find
     let plan = &subject.prepared().plan;
     let mut run = Run::begin(&data, &engine, &entropy, plan.event())?;
     run.keep_releases();
-    let weights = plan.run(&mut run, tick)?;
+    let weights = plan.run(&mut run, progress)?;
     let heard = run.kept_releases();
     run.close(weights)?;
     // A canary of the second class pulls its coordinate of the gradient down.

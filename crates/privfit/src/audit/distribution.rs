@@ -87,7 +87,7 @@ impl Rates {
 }
 
 /// Runs both worlds and judges. `tick` is called once a run.
-pub fn audit(subject: &dyn Subject, pair: &Pair, runs: usize, tick: &dyn Fn()) -> Result<Finding> {
+pub fn audit(subject: &dyn Subject, pair: &Pair, runs: usize, progress: &dyn Fn()) -> Result<Finding> {
     if runs < 30 {
         return Err(Error::misuse(format!("{runs} runs in each world are too few: give at least 30 (300 find a factor of two)")));
     }
@@ -95,7 +95,7 @@ pub fn audit(subject: &dyn Subject, pair: &Pair, runs: usize, tick: &dyn Fn()) -
         let mut world = subject.open(rows)?;
         (0..runs)
             .map(|_| {
-                tick();
+                progress();
                 world().map(|r| r.numbers)
             })
             .collect()

@@ -3,18 +3,19 @@
 
 use super::shipped::small_schema;
 use super::subject::{Claim, Comparison, Moved, Release, Subject, World};
-use crate::bounds::{self, Draft, Purchase};
 use crate::constraint::Constraint;
 use crate::data::encode::Row;
 use crate::data::generate::private;
 use crate::data::memory::{Matrix, Memory, Rows};
 use crate::error::{Error, Result};
-use crate::fit::Job;
-use crate::measure::{Measurement, prepare_model};
+use crate::job::bounds::{self, BoundsRelease, Draft};
+use crate::job::evaluate::{self, Measurement};
+use crate::job::fit::Job;
+use crate::job::tune::{self, Tuned, Tuning};
+use crate::job::{PublicFacts, Release as _};
 use crate::method::Settings;
 use crate::model::Model;
 use crate::schema::Schema;
-use crate::tune::{self, Tuned, Tuning};
 use privfit_kernel::account::{Adjacency, Event, Target};
 use privfit_kernel::engine::Threads;
 use privfit_kernel::{Dataset, Entropy, Run};
@@ -28,7 +29,7 @@ pub struct JobSubject {
 
 enum JobKind {
     Metrics(Measurement),
-    Bounds(Purchase),
+    Bounds(BoundsRelease),
     Tuning(Box<Tuned>),
 }
 
@@ -52,6 +53,10 @@ fn job(schema: &Schema, adjacency: Adjacency) -> Job {
     }
 }
 
+fn facts(schema: &Schema, adjacency: Adjacency, rows: u64) -> Result<PublicFacts> {
+    PublicFacts::new(schema.clone(), (rows, false), adjacency, (TARGET.epsilon, Some(TARGET.delta)), true)
+}
+
 impl JobSubject {
     /// Private metrics of a model of two features, on so many rows: classes, or a number.
     pub fn metrics(number: bool, adjacency: Adjacency, rows: u64) -> Result<JobSubject> {
@@ -61,7 +66,7 @@ impl JobSubject {
             true => Model { loss: "squared".into(), loss_parameters: vec![2.0], classes: 0, weights, map: None },
             false => Model { loss: "logistic".into(), loss_parameters: vec![1.0, 1.0], classes: 2, weights, map: None },
         };
-        let kind = JobKind::Metrics(prepare_model(&model, &job(&schema, adjacency), rows)?);
+        let kind = JobKind::Metrics(evaluate::prepare(&model, facts(&schema, adjacency, rows)?)?);
         Ok(JobSubject::of(kind, schema, adjacency))
     }
 
@@ -72,7 +77,7 @@ impl JobSubject {
              max = \"?\"\n",
         )?;
         let schema = draft.schema().clone();
-        let kind = JobKind::Bounds(bounds::prepare(draft, TARGET, adjacency, 0.01, rows)?);
+        let kind = JobKind::Bounds(bounds::prepare(draft, facts(&schema, adjacency, rows)?, 0.01)?);
         Ok(JobSubject::of(kind, schema, adjacency))
     }
 
@@ -115,7 +120,7 @@ impl JobSubject {
 
     fn dataset(&self, rows: &[Row], entropy: &Entropy) -> Result<Dataset> {
         match &self.kind {
-            JobKind::Bounds(purchase) => purchase.open(&Memory { rows: Rows::Dense(&Cells(rows)), labels: None }, entropy),
+            JobKind::Bounds(bounds) => bounds.records(&Memory { rows: Rows::Dense(&Cells(rows)), labels: None }, entropy),
             _ => private(rows, &self.schema, entropy),
         }
     }
@@ -167,7 +172,7 @@ impl Subject for JobSubject {
         if let JobKind::Tuning(tuned) = &self.kind {
             return Ok(Box::new(move || {
                 // A split takes the records, so they are built for each release.
-                let winner = tuned.select(self.dataset(rows, &entropy)?, &entropy, 1, &|| {})?.into_value();
+                let winner = tuned.select(self.dataset(rows, &entropy)?, &engine, &entropy, &|| {})?.into_value();
                 let numbers = match winner {
                     Some(winner) => [&[winner.candidate as f64, winner.score][..], &winner.value].concat(),
                     None => vec![-1.0; 2 + tuned.weights()],
@@ -210,7 +215,7 @@ impl Subject for JobSubject {
         let (entropy, engine) = (Entropy::system()?, Threads::new(1));
         let data = self.dataset(rows, &entropy)?;
         if let JobKind::Tuning(tuned) = &self.kind {
-            return Ok(tuned.select(data, &entropy, 1, &|| {})?.event().clone());
+            return Ok(tuned.select(data, &engine, &entropy, &|| {})?.event().clone());
         }
         let mut run = Run::begin(&data, &engine, &entropy, self.event())?;
         let numbers = self.release(&mut run)?;

@@ -31,7 +31,7 @@ pub fn on_grid(x: f64, unit: f64) -> bool {
 }
 
 /// Looks at everything that a shipped method releases on several data sets.
-pub fn grid(subject: &Shipped, worlds: &[Vec<Row>], tick: &dyn Fn()) -> Result<Grid> {
+pub fn grid(subject: &Shipped, worlds: &[Vec<Row>], progress: &dyn Fn()) -> Result<Grid> {
     let mut out = Grid::default();
     let (entropy, engine) = (Entropy::system()?, Threads::new(1));
     let plan = &subject.prepared().plan;
@@ -45,7 +45,7 @@ pub fn grid(subject: &Shipped, worlds: &[Vec<Row>], tick: &dyn Fn()) -> Result<G
             out.numbers += heard.numbers.len() as u64;
             out.off += heard.numbers.iter().filter(|x| !on_grid(**x, heard.unit)).count() as u64;
         }
-        tick();
+        progress();
     }
     Ok(out)
 }
@@ -126,7 +126,7 @@ pub fn inverse_rows() -> Vec<Row> {
 }
 
 /// The test on the shipped objective perturbation, with logistic loss. `tick` is called once a fit.
-pub fn objective(epsilon: f64, delta: f64, fits: u64, tick: &dyn Fn()) -> Result<Inverse> {
+pub fn objective(epsilon: f64, delta: f64, fits: u64, progress: &dyn Fn()) -> Result<Inverse> {
     let schema = Schema::parse(
         "[dataset]\nname = \"inverse\"\n[target]\nclasses = [\"0\", \"1\"]\n[features]\nkind = \"dense\"\ndimension = 3\nrow_norm = 1.0\n\
          intercept = false\n",
@@ -175,7 +175,7 @@ pub fn objective(epsilon: f64, delta: f64, fits: u64, tick: &dyn Fn()) -> Result
     let without = &stored[..stored.len() - 1];
     let mut world = subject.open(&rows)?;
     let mut fit = || {
-        tick();
+        progress();
         world().map(|r| r.numbers)
     };
     inverse(fits, &mut fit, &|t| gradient(&loss, &stored, ridge, t), &|t| gradient(&loss, without, ridge, t), unit)

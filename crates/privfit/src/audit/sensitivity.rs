@@ -71,7 +71,7 @@ pub fn audit(
     rows: usize,
     pairs: u64,
     others: &[Row],
-    tick: &dyn Fn(),
+    progress: &dyn Fn(),
 ) -> Result<Finding> {
     let mut random = Random::new(0xA0D1);
     let mut finding = Finding::default();
@@ -79,7 +79,7 @@ pub fn audit(
         let kind = KINDS[i as usize % KINDS.len()];
         let pair = maker.pair(kind, rows, subject.claim().adjacency, &mut random, others);
         finding.add(subject, &pair, i)?;
-        tick();
+        progress();
     }
     Ok(finding)
 }

@@ -6,7 +6,7 @@ use crate::constraint::Constraint;
 use crate::data::encode::Row;
 use crate::data::generate::private;
 use crate::error::{Error, Result};
-use crate::fit::{Job, Prepared, prepare};
+use crate::job::fit::{Job, Prepared, prepare};
 use crate::loss::{self, Kind};
 use crate::method::{self, Settings};
 use crate::model::RowMap;

@@ -16,7 +16,7 @@ pub(super) fn check(artifact: &Artifact, checks: &mut Vec<Check>) {
         (_, Some(plan)) if plan.planner != super::versions::PLANNER => {
             Check::with(name, Answer::NotChecked, format!("planned by planner {}, and this is another one", plan.planner))
         }
-        (event, Some(plan)) => match crate::bounds::event(bought.columns.len(), plan) {
+        (event, Some(plan)) => match crate::job::bounds::event(bought.columns.len(), plan) {
             Ok(again) if super::replan::same_event(&again, event) => {
                 let text = "the noise of the released bounds is what their own epsilon and delta ask for";
                 Check::new(name, true, text)

@@ -4,11 +4,12 @@
 
 use crate::artifact::{Artifact, Training};
 use crate::error::{Error, Result};
-use crate::fit::{self, Job, Prepared};
+use crate::job::Release;
+use crate::job::fit::{self, Job, Prepared};
+use crate::job::tune::{self, Candidate, Tuning};
 use crate::method::{self, Settings, auto};
 use crate::plan_inputs::{PlanInputs, Selection};
 use crate::schema::UnitOfPrivacy;
-use crate::tune::{self, Candidate, Tuning};
 use privfit_kernel::account::{Adjacency, Event};
 use privfit_kernel::{Numerics, PublicRows};
 use serde_json::Value;
@@ -139,7 +140,7 @@ fn selected(artifact: &Artifact, inputs: &PlanInputs, selection: &Selection) -> 
     let tuned = tune::plan(&job, &tuning, Some(&methods), artifact.training.rows, inputs.counted)?;
     let parameters = tuned.candidates().nth(number).map_or(Ok(Vec::new()), |(_, plan)| plan.loss_parameters())?;
     let training = tuned.training(number, selection.score, tuned.numerics());
-    Ok(Replanned { training, event: tuned.event().clone(), loss_parameters: parameters })
+    Ok(Replanned { training, event: Release::event(&tuned).clone(), loss_parameters: parameters })
 }
 
 fn without_texts(inputs: &Option<PlanInputs>) -> Option<PlanInputs> {

@@ -27,15 +27,16 @@ pub(super) fn version_of(program: &str) -> Option<&str> {
 mod tests {
     use super::*;
     use crate::artifact::{Guarantee, Training};
-    use crate::bounds::BoundsPlan;
     use crate::certificate::derive::{Facts, hex};
     use crate::certificate::{Certificate, Declared};
     use crate::constraint::Constraint;
-    use crate::fit::{Job, prepare};
+    use crate::job::Release;
+    use crate::job::bounds::BoundsPlan;
+    use crate::job::fit::{Job, prepare};
+    use crate::job::tune::Tuning;
     use crate::method::{self, Settings};
     use crate::model::Model;
     use crate::schema::Schema;
-    use crate::tune::Tuning;
     use privfit_kernel::Numerics;
     use privfit_kernel::account::{Adjacency, Event, Objective, Stopping};
     use serde_json::{Value, json};
@@ -134,12 +135,12 @@ mod tests {
         let tuning = "runs = 4\n[[candidate]]\nsteps = 5\n[[candidate]]\nmethod = \"noisy-gd\"\nsteps = 8\n";
         let tuning = Tuning::parse(&toml::from_str(tuning).unwrap()).unwrap();
         let tried =
-            crate::tune::prepare(&job(&schema(classes, ""), "noisy-gd", "logistic", Adjacency::ZeroOut), &tuning, 500, true);
+            crate::job::tune::prepare(&job(&schema(classes, ""), "noisy-gd", "logistic", Adjacency::ZeroOut), &tuning, 500, true);
         let tried = tried.unwrap();
         let described = json!({"event": tried.event(), "plan": tried.describe()});
         out.insert("plan selection".into(), rounded(&described, 8));
         let bounds = BoundsPlan { planner: 0, epsilon: 1.0, delta: 1e-6, adjacency: Adjacency::ZeroOut, rows: 500 };
-        out.insert("plan bounds".into(), rounded(&json!(crate::bounds::event(2, &bounds).unwrap()), 8));
+        out.insert("plan bounds".into(), rounded(&json!(crate::job::bounds::event(2, &bounds).unwrap()), 8));
     }
 
     /// Certificates of fixed events, whatever today's plans are: their numbers, and their sentences without any number.

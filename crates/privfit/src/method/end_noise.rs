@@ -6,6 +6,7 @@ use super::{Noise, Plan, Problem, head_losses, needs_smooth, show};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use privfit_kernel::account::{Event, calibrate};
+use privfit_kernel::engine::Needs;
 use privfit_kernel::{Descend, Descent, Gaussian, Loss, Pace, Run, Stability};
 
 /// The steps.
@@ -121,6 +122,10 @@ impl Plan for EndNoise {
         &self.event
     }
 
+    fn needs(&self) -> Needs {
+        if self.recipe.batch.is_some() { Needs::Records } else { Needs::Totals }
+    }
+
     fn describe(&self) -> Vec<(&'static str, String)> {
         let mut out = vec![("passes", self.recipe.passes.to_string())];
         if let Some(batch) = self.recipe.batch {
@@ -149,19 +154,18 @@ impl Plan for EndNoise {
         Noise::Weights { deviation: self.deviation, ridge: rows * (self.recipe.ridge + 1.0 / way.max(f64::MIN_POSITIVE)) }
     }
 
-    fn ticks(&self) -> u64 {
+    fn steps(&self) -> u64 {
         self.recipe.passes * self.losses.len() as u64
     }
 
-    fn run(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<Vec<f64>> {
+    fn run(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Vec<f64>> {
         let mut weights = Vec::new();
         for loss in &self.losses {
             let everyone = run.everyone()?;
             let dimension = self.features * loss.outputs;
             let descent = self.recipe.descent(loss);
-            let part = self
-                .noise
-                .release(run, dimension, |run| run.execute(Descend { on: &everyone, descent: &descent, progress: tick }))?;
+            let part =
+                self.noise.release(run, dimension, |run| run.execute(Descend { on: &everyone, descent: &descent, progress }))?;
             weights.extend(part);
         }
         self.constraint.project(&mut weights);

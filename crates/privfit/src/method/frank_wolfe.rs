@@ -27,6 +27,7 @@ use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use crate::solve::ight::keep_largest;
 use privfit_kernel::account::{Event, calibrate};
+use privfit_kernel::engine::Needs;
 use privfit_kernel::{Choose, ChooseVertex, Exponential, Loss, Run, ScoreVertices};
 
 /// Row of the list.
@@ -120,6 +121,10 @@ impl Plan for FrankWolfe {
         &self.event
     }
 
+    fn needs(&self) -> Needs {
+        Needs::Totals
+    }
+
     fn describe(&self) -> Vec<(&'static str, String)> {
         vec![
             ("steps", self.steps.to_string()),
@@ -144,15 +149,16 @@ impl Plan for FrankWolfe {
         Some(self.features.min(self.steps as usize))
     }
 
-    fn ticks(&self) -> u64 {
+    fn steps(&self) -> u64 {
         self.steps * self.losses.len() as u64
     }
 
-    fn run(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<Vec<f64>> {
+    fn run(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Vec<f64>> {
         let mut weights = Vec::new();
         for loss in &self.losses {
             let keep = self.keep && loss.outputs == 1;
-            let mut w = if keep { self.with_kept_scores(run, loss, tick)? } else { self.with_new_scores(run, loss, tick)? };
+            let mut w =
+                if keep { self.with_kept_scores(run, loss, progress)? } else { self.with_new_scores(run, loss, progress)? };
             keep_largest(&mut w, self.kept, None);
             weights.extend(w);
         }
@@ -166,7 +172,7 @@ impl FrankWolfe {
     }
 
     /// Every step a pass over all rows, and a race of all corners.
-    fn with_new_scores(&self, run: &mut Run<'_>, loss: &Loss, tick: &dyn Fn()) -> Result<Vec<f64>> {
+    fn with_new_scores(&self, run: &mut Run<'_>, loss: &Loss, progress: &dyn Fn()) -> Result<Vec<f64>> {
         let dimension = self.features * loss.outputs;
         let mut w = self.start(dimension);
         let everyone = run.everyone()?;
@@ -181,13 +187,13 @@ impl FrankWolfe {
             let part = (self.part)(step);
             w.iter_mut().for_each(|w| *w *= 1.0 - part);
             w[at % dimension] += part * if at < dimension { self.corner } else { -self.corner };
-            tick();
+            progress();
         }
         Ok(w)
     }
 
     /// Every step the rows that have the chosen feature, and a few trials.
-    fn with_kept_scores(&self, run: &mut Run<'_>, loss: &Loss, tick: &dyn Fn()) -> Result<Vec<f64>> {
+    fn with_kept_scores(&self, run: &mut Run<'_>, loss: &Loss, progress: &dyn Fn()) -> Result<Vec<f64>> {
         let everyone = run.everyone()?;
         let mut scores = run.execute(ScoreVertices {
             on: &everyone,
@@ -199,7 +205,7 @@ impl FrankWolfe {
         for step in 1..=self.steps {
             let (at, negative) = run.execute(ChooseVertex { scores: &scores })?;
             scores.step(at, if negative { -self.corner } else { self.corner }, (self.part)(step))?;
-            tick();
+            progress();
         }
         Ok(scores.weights())
     }

@@ -25,6 +25,7 @@ use crate::error::{Error, Result};
 use crate::loss::Task;
 use crate::solve::ight::keep_largest;
 use privfit_kernel::account::Event;
+use privfit_kernel::engine::Needs;
 use privfit_kernel::{Gaussian, Loss, Run};
 
 /// Row of the list.
@@ -116,6 +117,10 @@ impl Plan for HardThresholding {
         &self.event
     }
 
+    fn needs(&self) -> Needs {
+        Needs::Sums
+    }
+
     fn describe(&self) -> Vec<(&'static str, String)> {
         vec![
             ("weights kept", self.count.to_string()),
@@ -134,11 +139,11 @@ impl Plan for HardThresholding {
         Noise::Gradient { deviation: self.gradient_noise(), ridge: self.rows / (self.rate * self.steps as f64) }
     }
 
-    fn ticks(&self) -> u64 {
+    fn steps(&self) -> u64 {
         self.steps * self.losses.len() as u64
     }
 
-    fn run(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<Vec<f64>> {
+    fn run(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Vec<f64>> {
         let mut weights = Vec::new();
         for loss in &self.losses {
             let dimension = self.features * loss.outputs;
@@ -158,7 +163,7 @@ impl Plan for HardThresholding {
                     keep_largest(w, self.count, self.constant);
                 }
                 self.constraint.project(&mut w);
-                tick();
+                progress();
             }
             weights.extend(w);
         }

@@ -22,6 +22,7 @@ use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use crate::loss::{geometric_median, mean};
 use privfit_kernel::account::{Event, calibrate};
+use privfit_kernel::engine::Needs;
 use privfit_kernel::{Gaussian, Rate, Run, planned_step};
 
 /// Why it holds, for certificates.
@@ -114,6 +115,10 @@ impl Plan for Location {
         &self.event
     }
 
+    fn needs(&self) -> Needs {
+        Needs::Sums
+    }
+
     fn describe(&self) -> Vec<(&'static str, String)> {
         let noise = show(self.mechanism.standard_deviation());
         let Some(descent) = &self.descent else {
@@ -136,11 +141,11 @@ impl Plan for Location {
         self.mechanism.standard_deviation() / fraction / (steps as f64).sqrt()
     }
 
-    fn ticks(&self) -> u64 {
+    fn steps(&self) -> u64 {
         self.descent.as_ref().map_or(1, |d| d.steps)
     }
 
-    fn run(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<Vec<f64>> {
+    fn run(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Vec<f64>> {
         let everyone = run.everyone()?;
         let Some(descent) = &self.descent else {
             let contribution = mean::contribution(self.features);
@@ -151,7 +156,7 @@ impl Plan for Location {
             })?;
             point.iter_mut().for_each(|p| *p /= self.units);
             self.constraint.project(&mut point);
-            tick();
+            progress();
             return Ok(point);
         };
         let (mut point, mut move_by) = (vec![0f64; self.features], vec![0f64; self.features]);
@@ -173,7 +178,7 @@ impl Plan for Location {
                 *p += *m;
             }
             self.constraint.project(&mut point);
-            tick();
+            progress();
         }
         Ok(point)
     }

@@ -37,6 +37,7 @@ use crate::error::{Error, Result};
 use crate::loss::{self, LossEntry, Task};
 use crate::model::RowMap;
 use privfit_kernel::account::{Adjacency, Event, Target};
+use privfit_kernel::engine::Needs;
 use privfit_kernel::{Loss, ProblemSize, PublicRows, Run};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -265,6 +266,8 @@ pub enum Noise {
 pub trait Plan: Send + Sync {
     /// What it will cost.
     fn event(&self) -> &Event;
+    /// What it asks of an engine.
+    fn needs(&self) -> Needs;
     /// Its parameters, for people.
     fn describe(&self) -> Vec<(&'static str, String)>;
     /// Standard deviation of the noise on a gradient sum of all records, for forecasts.
@@ -277,13 +280,13 @@ pub trait Plan: Send + Sync {
     fn noisy_columns(&self) -> Option<usize> {
         None
     }
-    /// Ticks that `run` reports; public.
-    fn ticks(&self) -> u64;
+    /// Steps that `run` reports; public.
+    fn steps(&self) -> u64;
     /// Runs, and returns the weights, score after score.
-    fn run(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<Vec<f64>>;
+    fn run(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Vec<f64>>;
     /// Runs, and returns the weights and how rows must be changed to meet them; most methods take rows as they are.
-    fn run_with_map(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<(Vec<f64>, Option<RowMap>)> {
-        Ok((self.run(run, tick)?, None))
+    fn run_with_map(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<(Vec<f64>, Option<RowMap>)> {
+        Ok((self.run(run, progress)?, None))
     }
 }
 

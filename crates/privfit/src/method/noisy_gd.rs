@@ -23,6 +23,7 @@ use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use crate::loss::Task;
 use privfit_kernel::account::{Event, calibrate};
+use privfit_kernel::engine::Needs;
 use privfit_kernel::{Gaussian, Loss, Rate, Run, planned_step};
 
 /// Row of the list.
@@ -264,6 +265,10 @@ impl Plan for Steps {
         &self.event
     }
 
+    fn needs(&self) -> Needs {
+        Needs::Sums
+    }
+
     fn describe(&self) -> Vec<(&'static str, String)> {
         let mut out = vec![
             ("steps", self.steps.to_string()),
@@ -296,11 +301,11 @@ impl Plan for Steps {
         Noise::Gradient { deviation, ridge: (self.divide / way + self.ridge) / fraction }
     }
 
-    fn ticks(&self) -> u64 {
+    fn steps(&self) -> u64 {
         self.steps * self.losses.len() as u64
     }
 
-    fn run(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<Vec<f64>> {
+    fn run(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Vec<f64>> {
         let start = self.offset.as_ref().map(|o| o.find(run)).transpose()?;
         let mut weights = Vec::new();
         for loss in &self.losses {
@@ -311,7 +316,7 @@ impl Plan for Steps {
                 Answer::Random => 1 + ((u128::from(run.public_word()?) * u128::from(self.steps)) >> 64) as u64,
                 _ => self.steps,
             };
-            weights.extend(self.descend(run, loss, steps, tick)?);
+            weights.extend(self.descend(run, loss, steps, progress)?);
         }
         start.iter().for_each(|s| s.fold(&mut weights));
         Ok(weights)
@@ -338,7 +343,7 @@ impl Steps {
         sum / counted
     }
 
-    fn descend(&self, run: &mut Run<'_>, loss: &Loss, steps: u64, tick: &dyn Fn()) -> Result<Vec<f64>> {
+    fn descend(&self, run: &mut Run<'_>, loss: &Loss, steps: u64, progress: &dyn Fn()) -> Result<Vec<f64>> {
         let dimension = self.features * loss.outputs;
         let mut w = vec![0f64; dimension];
         let mut move_by = vec![0f64; dimension];
@@ -364,7 +369,7 @@ impl Steps {
                 averaged += 1;
                 average.iter_mut().zip(&w).for_each(|(a, w)| *a += w);
             }
-            tick();
+            progress();
         }
         if averaged == 0 {
             return Ok(w);

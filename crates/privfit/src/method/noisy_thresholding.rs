@@ -27,6 +27,7 @@ use super::{Method, Noise, Plan, Problem, head_losses, show};
 use crate::error::{Error, Result};
 use crate::loss::Task;
 use privfit_kernel::account::{Event, calibrate_near};
+use privfit_kernel::engine::Needs;
 use privfit_kernel::{ChooseLargest, Exponential, Fit, Gaussian, Loss, Mechanism, Run, SelectColumns};
 
 /// Row of the list.
@@ -167,6 +168,10 @@ impl Plan for NoisyThresholding {
         &self.event
     }
 
+    fn needs(&self) -> Needs {
+        Needs::Totals
+    }
+
     fn describe(&self) -> Vec<(&'static str, String)> {
         let mut out = vec![
             ("columns chosen", self.rounds.iter().map(|r| r.added).sum::<usize>().to_string()),
@@ -195,14 +200,14 @@ impl Plan for NoisyThresholding {
         self.rounds.last().map(|r| r.columns)
     }
 
-    fn ticks(&self) -> u64 {
+    fn steps(&self) -> u64 {
         (self.rounds.len() * self.losses.len()) as u64
     }
 
-    fn run(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<Vec<f64>> {
+    fn run(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Vec<f64>> {
         let mut weights = Vec::new();
         for loss in &self.losses {
-            weights.extend(self.one(run, loss, tick)?);
+            weights.extend(self.one(run, loss, progress)?);
         }
         Ok(weights)
     }
@@ -210,7 +215,7 @@ impl Plan for NoisyThresholding {
 
 impl NoisyThresholding {
     /// Weights of one score.
-    fn one(&self, run: &mut Run<'_>, loss: &Loss, tick: &dyn Fn()) -> Result<Vec<f64>> {
+    fn one(&self, run: &mut Run<'_>, loss: &Loss, progress: &dyn Fn()) -> Result<Vec<f64>> {
         let everyone = run.everyone()?;
         let mut w = vec![0f64; self.features];
         let zero = vec![0f64; self.features];
@@ -247,7 +252,7 @@ impl NoisyThresholding {
                 let rate = if Some(*c) == self.constant { self.constant_rate.min(round.rate) } else { round.rate };
                 w[*c] -= rate * g * longer / self.rows;
             }
-            tick();
+            progress();
         }
         Ok(w)
     }

@@ -27,6 +27,7 @@ use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use crate::loss::Task;
 use privfit_kernel::account::{Event, calibrate};
+use privfit_kernel::engine::Needs;
 use privfit_kernel::{self as kernel, LinearTerm, Loss, Minimise, Run};
 
 /// Row of the list.
@@ -243,6 +244,10 @@ impl Plan for Objective {
         &self.event
     }
 
+    fn needs(&self) -> Needs {
+        Needs::Totals
+    }
+
     fn describe(&self) -> Vec<(&'static str, String)> {
         let mut out = vec![
             ("linear term, standard deviation", show(self.deviation)),
@@ -265,11 +270,11 @@ impl Plan for Objective {
         Noise::Gradient { deviation: self.deviation, ridge: self.ridge }
     }
 
-    fn ticks(&self) -> u64 {
+    fn steps(&self) -> u64 {
         self.losses.len() as u64
     }
 
-    fn run(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<Vec<f64>> {
+    fn run(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Vec<f64>> {
         let start = self.offset.as_ref().map(|o| o.find(run)).transpose()?;
         let mut weights = Vec::new();
         for loss in &self.losses {
@@ -282,7 +287,7 @@ impl Plan for Objective {
                 .extend(self.output.release(run, dimension, |run| {
                     run.execute(Minimise { on: &everyone, problem, linear: Some(self.linear) })
                 })?);
-            tick();
+            progress();
         }
         start.iter().for_each(|s| s.fold(&mut weights));
         self.constraint.project(&mut weights);

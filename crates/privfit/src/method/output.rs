@@ -20,6 +20,7 @@ use super::vector_noise::VectorNoise;
 use super::{Method, Noise, Plan, Problem, head_losses, needs_smooth, show};
 use crate::error::{Error, Result};
 use privfit_kernel::account::{Event, calibrate};
+use privfit_kernel::engine::Needs;
 use privfit_kernel::{self as kernel, Loss, Minimise, Run};
 
 /// Row of the list.
@@ -100,6 +101,10 @@ impl Plan for Output {
         &self.event
     }
 
+    fn needs(&self) -> Needs {
+        Needs::Totals
+    }
+
     fn describe(&self) -> Vec<(&'static str, String)> {
         vec![
             ("ridge", show(self.ridge)),
@@ -120,11 +125,11 @@ impl Plan for Output {
         }
     }
 
-    fn ticks(&self) -> u64 {
+    fn steps(&self) -> u64 {
         self.losses.len() as u64
     }
 
-    fn run(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<Vec<f64>> {
+    fn run(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Vec<f64>> {
         let mut weights = Vec::new();
         for loss in &self.losses {
             let everyone = run.everyone()?;
@@ -133,7 +138,7 @@ impl Plan for Output {
             let part =
                 self.noise.release(run, dimension, |run| run.execute(Minimise { on: &everyone, problem, linear: None }))?;
             weights.extend(part);
-            tick();
+            progress();
         }
         self.constraint.project(&mut weights);
         Ok(weights)

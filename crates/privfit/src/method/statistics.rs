@@ -25,6 +25,7 @@ use crate::error::{Error, Result};
 use crate::loss::Task;
 use crate::solve::eigen;
 use privfit_kernel::account::{Event, calibrate};
+use privfit_kernel::engine::Needs;
 use privfit_kernel::{Contribution, Draw, Gaussian, Mechanism, Run, Sink, Unit};
 
 /// Row of the list.
@@ -299,6 +300,10 @@ impl Plan for Statistics {
         &self.event
     }
 
+    fn needs(&self) -> Needs {
+        Needs::Sums
+    }
+
     fn describe(&self) -> Vec<(&'static str, String)> {
         vec![
             ("noise of the means, standard deviation", show(self.sums.standard_deviation())),
@@ -317,11 +322,11 @@ impl Plan for Statistics {
         Noise::Standardised { means, moments, step: self.steps[2], clip: RESIDUAL_CLIP }
     }
 
-    fn ticks(&self) -> u64 {
+    fn steps(&self) -> u64 {
         4 + STEPS.len() as u64
     }
 
-    fn run(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<Vec<f64>> {
+    fn run(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Vec<f64>> {
         let (n, d) = (self.rows, self.columns.len());
         let mut facts = vec![d as f64, 0.0, 1.0, 1.0, 1.0];
         for c in &self.columns {
@@ -333,7 +338,7 @@ impl Plan for Statistics {
 
         // 1: means, drawn toward what is known without data by as much as they are noise.
         let sums = self.release(run, &self.sums, "column sums", d, &facts, add_sums)?;
-        tick();
+        progress();
         let noise = (self.sums.standard_deviation() / n).powi(2);
         let shrink = |prior: f64| prior / (prior + noise);
         for (j, c) in self.columns.iter().enumerate() {
@@ -352,7 +357,7 @@ impl Plan for Statistics {
 
         // 2: spreads.
         let spreads = self.release(run, &self.spreads, "log deviations", d, &facts, add_spreads)?;
-        tick();
+        progress();
         let noise = (BITS * self.spreads.standard_deviation() / n).powi(2);
         let spread_of = |sum: f64| spread(2.5 + (BITS * sum / n - 2.5) / (1.0 + noise));
         let target_spread = spread_of(spreads[constant]);
@@ -378,7 +383,7 @@ impl Plan for Statistics {
         // 3: moments, and a first fit.
         let pairs = d * (d + 1) / 2;
         let moments = self.release(run, &self.moments, "second moments", pairs + d, &facts, add_moments)?;
-        tick();
+        progress();
         let mut matrix = vec![0f64; d * d];
         let mut at = 0;
         for i in 0..d {
@@ -397,7 +402,7 @@ impl Plan for Statistics {
         // 4: spread of the residuals.
         let with = |facts: &[f64], theta: &[f64]| [facts, theta].concat();
         let residual = self.release(run, &self.residual, "residual spread", 1, &with(&facts, &theta), add_residual)?;
-        tick();
+        progress();
         let clip = RESIDUAL_CLIP * (2.0 / target_spread) * BELL * 2f64.powf(-BITS * (residual[0] / n).clamp(0.0, 1.0));
         facts[4] = clip;
 
@@ -407,7 +412,7 @@ impl Plan for Statistics {
             let gradient = self.release(run, &step, "residual step", d, &with(&facts, &theta), add_step)?;
             let by = eigen::solve(&vectors, &curvature, &gradient);
             theta.iter_mut().zip(by).for_each(|(t, b)| *t += b);
-            tick();
+            progress();
         }
 
         // Back to the encoded features.

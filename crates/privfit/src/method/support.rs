@@ -130,9 +130,9 @@ pub(super) struct OnColumns {
 
 impl OnColumns {
     /// Weights of all features; zero where a column was not chosen.
-    pub(super) fn run(&self, run: &mut Run<'_>, columns: &[usize], tick: &dyn Fn()) -> Result<Vec<f64>> {
+    pub(super) fn run(&self, run: &mut Run<'_>, columns: &[usize], progress: &dyn Fn()) -> Result<Vec<f64>> {
         let weights =
-            run.select_columns(SelectColumns { columns: &alike(columns), fit: self.fit }, |run| self.inner.run(run, tick))?;
+            run.select_columns(SelectColumns { columns: &alike(columns), fit: self.fit }, |run| self.inner.run(run, progress))?;
         Ok(spread(&weights, columns, self.fit, self.features))
     }
 }

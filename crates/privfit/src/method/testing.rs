@@ -5,8 +5,9 @@ use crate::Schema;
 use crate::constraint::Constraint;
 use crate::data::csv::Csv;
 use crate::data::load::load_from;
-use crate::fit::{Job, Prepared, prepare};
+use crate::job::fit::{Job, Prepared, prepare};
 use privfit_kernel::account::Adjacency;
+use privfit_kernel::engine::Threads;
 use privfit_kernel::{Dataset, Entropy};
 
 /// A table with so many columns of numbers from -1 to 1, named a, b, ...
@@ -50,7 +51,7 @@ pub(crate) fn dataset(schema: &Schema, columns: usize, units: bool, rows: &[Vec<
 
 /// Weights on -1 ... 1 columns and the intercept, in half-ranges of the target or as a logarithm: what a ball-scaled model computes.
 pub(crate) fn coefficients(prepared: &Prepared, data: &Dataset, entropy: &Entropy) -> Vec<f64> {
-    let artifact = prepared.train(data, entropy, 1, &|| {}).unwrap();
+    let artifact = prepared.train(data, &Threads::new(1), entropy, &|| {}).unwrap();
     let weights = &artifact.model.weights[0];
     weights.iter().zip(&prepared.problem.columns).map(|(w, c)| w / c.scale).collect()
 }

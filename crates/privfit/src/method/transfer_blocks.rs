@@ -23,6 +23,7 @@ use super::{Method, Noise, Plan, Problem, show};
 use crate::error::Result;
 use crate::solve::ight::keep_largest;
 use privfit_kernel::account::{Event, calibrate};
+use privfit_kernel::engine::Needs;
 use privfit_kernel::{Average, Learner, Project, PublicRows, Run, SparseModel, Train, products_error};
 
 /// Row of the list.
@@ -102,6 +103,10 @@ impl Plan for TransferBlocks {
         &self.event
     }
 
+    fn needs(&self) -> Needs {
+        Needs::Records
+    }
+
     fn describe(&self) -> Vec<(&'static str, String)> {
         let mut out = vec![
             ("weights kept", self.count.to_string()),
@@ -125,15 +130,15 @@ impl Plan for TransferBlocks {
         Noise::Weights { deviation: self.deviation(), ridge }
     }
 
-    fn ticks(&self) -> u64 {
+    fn steps(&self) -> u64 {
         u64::from(self.parts)
     }
 
-    fn run(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<Vec<f64>> {
+    fn run(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Vec<f64>> {
         let released = self.answers.count().unwrap_or(self.features);
         let parts = run.parts(self.parts)?;
         let out = self.noise.release(run, released, |run| {
-            let models = run.execute(Train { parts: &parts, learner: &self.learner, progress: tick })?;
+            let models = run.execute(Train { parts: &parts, learner: &self.learner, progress })?;
             let average = run.execute(Average { models, radius: self.radius, dimension: self.features })?;
             match &self.rows {
                 None => Ok(average),

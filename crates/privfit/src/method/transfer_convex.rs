@@ -20,6 +20,7 @@ use super::{Method, Noise, Plan, Problem, needs_smooth, show};
 use crate::error::Result;
 use crate::solve::ight::keep_largest;
 use privfit_kernel::account::Event;
+use privfit_kernel::engine::Needs;
 use privfit_kernel::{PublicRows, Run};
 
 /// Row of the list.
@@ -74,6 +75,10 @@ impl Plan for TransferConvex {
         &self.event
     }
 
+    fn needs(&self) -> Needs {
+        Needs::Totals
+    }
+
     fn describe(&self) -> Vec<(&'static str, String)> {
         let mut out = vec![("weights kept", self.count.to_string()), ("lasso", show(self.lasso))];
         out.extend(self.teacher.describe());
@@ -89,13 +94,13 @@ impl Plan for TransferConvex {
         self.teacher.noise()
     }
 
-    fn ticks(&self) -> u64 {
+    fn steps(&self) -> u64 {
         1
     }
 
-    fn run(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<Vec<f64>> {
+    fn run(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Vec<f64>> {
         let released = self.teacher.release(run, Some(self.lasso), self.rows.as_ref())?;
-        tick();
+        progress();
         let mut weights = match &self.rows {
             None => released,
             Some(rows) => student(rows, &released, self.count + usize::from(self.constant.is_some())),

@@ -23,6 +23,7 @@ use super::teacher::{Answers, Teacher, student};
 use super::{Method, Noise, Plan, Problem, needs_smooth, show};
 use crate::error::{Error, Result};
 use privfit_kernel::account::Event;
+use privfit_kernel::engine::Needs;
 use privfit_kernel::{Exponential, Fit, Loss, Run, SelectColumns, StabilityTest};
 
 /// Row of the list.
@@ -103,6 +104,10 @@ impl Plan for TransferSupport {
         &self.event
     }
 
+    fn needs(&self) -> Needs {
+        Needs::Totals
+    }
+
     fn describe(&self) -> Vec<(&'static str, String)> {
         let mut out = vec![
             ("columns chosen", self.screening.count.to_string()),
@@ -125,18 +130,18 @@ impl Plan for TransferSupport {
         Some(self.screening.count + usize::from(self.screening.constant.is_some()))
     }
 
-    fn ticks(&self) -> u64 {
+    fn steps(&self) -> u64 {
         2
     }
 
-    fn run(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<Vec<f64>> {
+    fn run(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Vec<f64>> {
         let columns = self.screening.run(run, &self.loss)?;
-        tick();
+        progress();
         let rows = self.answers.rows(&columns);
         let released = run.select_columns(SelectColumns { columns: &alike(&columns), fit: self.fit }, |run| {
             self.teacher.release(run, None, rows.as_ref())
         })?;
-        tick();
+        progress();
         let weights = match rows {
             None => released,
             Some(rows) => student(&rows, &released, columns.len()),

@@ -21,6 +21,7 @@ use super::support::{OnColumns, calibrated_with, fit, mild, narrowed, one_score,
 use super::{Method, Noise, Plan, Problem, objective, show};
 use crate::error::Result;
 use privfit_kernel::account::Event;
+use privfit_kernel::engine::Needs;
 use privfit_kernel::{ChooseLargest, Exponential, Learner, Run, SparseModel, SupportVotes, Train};
 
 /// Row of the list.
@@ -76,6 +77,10 @@ impl Plan for TwoStage {
         &self.event
     }
 
+    fn needs(&self) -> Needs {
+        Needs::Records
+    }
+
     fn describe(&self) -> Vec<(&'static str, String)> {
         let mut out = vec![
             ("columns chosen", self.count.to_string()),
@@ -98,13 +103,13 @@ impl Plan for TwoStage {
         Some(self.count + usize::from(self.constant.is_some()))
     }
 
-    fn ticks(&self) -> u64 {
-        u64::from(self.parts) + self.second.inner.ticks()
+    fn steps(&self) -> u64 {
+        u64::from(self.parts) + self.second.inner.steps()
     }
 
-    fn run(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<Vec<f64>> {
+    fn run(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Vec<f64>> {
         let parts = run.parts(self.parts)?;
-        let models = run.execute(Train { parts: &parts, learner: &self.learner, progress: tick })?;
+        let models = run.execute(Train { parts: &parts, learner: &self.learner, progress })?;
         let support = run.at(&self.mechanism, |run, scale| {
             let clocks = run.draw(&scale, self.second.features)?;
             let votes = run.execute(SupportVotes { clocks: &clocks, models: &models })?;
@@ -112,6 +117,6 @@ impl Plan for TwoStage {
             run.execute(ChooseLargest { clocks, values: &votes, mechanism: &self.mechanism, count: self.count, except: &except })
         })?;
         let columns: Vec<usize> = support.indices().iter().copied().chain(self.constant).collect();
-        self.second.run(run, &columns, tick)
+        self.second.run(run, &columns, progress)
     }
 }

@@ -24,6 +24,7 @@ use crate::error::{Error, Result};
 use crate::loss::Task;
 use crate::model::RowMap;
 use privfit_kernel::account::Event;
+use privfit_kernel::engine::Needs;
 use privfit_kernel::{Contribution, Fit, Gaussian, Loss, Mechanism, Run, SelectColumns};
 
 /// Row of the list.
@@ -116,6 +117,10 @@ impl Plan for WeightedColumns {
         &self.event
     }
 
+    fn needs(&self) -> Needs {
+        self.inner.needs()
+    }
+
     fn describe(&self) -> Vec<(&'static str, String)> {
         let mut out = vec![
             ("columns kept", self.kept.to_string()),
@@ -138,22 +143,22 @@ impl Plan for WeightedColumns {
         Some(self.kept + usize::from(self.constant.is_some()))
     }
 
-    fn ticks(&self) -> u64 {
-        2 + self.inner.ticks()
+    fn steps(&self) -> u64 {
+        2 + self.inner.steps()
     }
 
-    fn run(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<Vec<f64>> {
-        Ok(self.run_with_map(run, tick)?.0)
+    fn run(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Vec<f64>> {
+        Ok(self.run_with_map(run, progress)?.0)
     }
 
-    fn run_with_map(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<(Vec<f64>, Option<RowMap>)> {
+    fn run_with_map(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<(Vec<f64>, Option<RowMap>)> {
         let contribution = roots(self.constant, self.features);
         let sums = run.at(&self.sums, |run, scale| {
             let noise = run.draw(&scale, self.features)?;
             let sum = run.everyone()?.sum(&noise, &contribution)?;
             run.release(noise, &sum)
         })?;
-        tick();
+        progress();
         let floor = FLOOR * self.sums.standard_deviation();
         let mut order: Vec<usize> = (0..self.features).filter(|i| Some(*i) != self.constant).collect();
         if self.kept < order.len() {
@@ -170,13 +175,13 @@ impl Plan for WeightedColumns {
                 run.release(noise, &sum)
             })
         })?;
-        tick();
+        progress();
         for ((_, factor), g) in columns.iter_mut().zip(&gradient) {
             let z = g / self.step.standard_deviation();
             *factor *= (1.0 + (z * z - 1.0).max(0.0)).powf(0.25);
         }
-        let inner =
-            run.select_columns(SelectColumns { columns: &columns, fit: Fit::Root(CONSTANT) }, |run| self.inner.run(run, tick))?;
+        let inner = run
+            .select_columns(SelectColumns { columns: &columns, fit: Fit::Root(CONSTANT) }, |run| self.inner.run(run, progress))?;
         let (mut weights, mut factors) = (vec![0f64; self.features], vec![0f64; self.features]);
         for ((i, factor), w) in columns.iter().zip(&inner) {
             (weights[*i], factors[*i]) = (*w, *factor);

@@ -9,7 +9,7 @@ use crate::tables::sets::splitmix64;
 use privfit::artifact::epsilon as certified;
 use privfit::constraint::Constraint;
 use privfit::engine::Threads;
-use privfit::fit::{Job, Prepared, prepare};
+use privfit::job::fit::{Job, Prepared, prepare};
 use privfit::kernel::{Entropy, Run};
 use privfit::method::Settings;
 use privfit::model::{Model, RowMap};

@@ -41,7 +41,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         let data = case.load(&options.shared)?;
         each_on_two_cores(cells, |(candidate, epsilon)| {
             let done = records.add(cell::compute(case, &data, candidate, epsilon));
-            bar.tick();
+            bar.step();
             done
         })?;
     }

@@ -16,6 +16,7 @@ use crate::method::vector_noise::VectorNoise;
 use crate::method::{Method, Plan, Problem, show};
 use crate::solve::ight::keep_largest;
 use privfit_kernel::account::Event;
+use privfit_kernel::engine::Needs;
 use privfit_kernel::{Average, Batch, Learner, Project, PublicRows, Run, Sensitive, SparseModel, Train};
 
 /// Row of the list.
@@ -120,6 +121,10 @@ impl Plan for Transfer {
         &self.event
     }
 
+    fn needs(&self) -> Needs {
+        Needs::Records
+    }
+
     fn describe(&self) -> Vec<(&'static str, String)> {
         let mut out = vec![("weights kept", self.count.to_string())];
         if let Some((_, deviation, rows, scale)) = &self.student {
@@ -133,11 +138,11 @@ impl Plan for Transfer {
         0.0
     }
 
-    fn ticks(&self) -> u64 {
+    fn steps(&self) -> u64 {
         1
     }
 
-    fn run(&self, run: &mut Run<'_>, tick: &dyn Fn()) -> Result<Vec<f64>> {
+    fn run(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Vec<f64>> {
         let parts = run.parts(1)?;
         let mut weights = match &self.student {
             None => {
@@ -152,7 +157,7 @@ impl Plan for Transfer {
                 student(rows, &answers, self.count + usize::from(self.constant.is_some()))
             }
         };
-        tick();
+        progress();
         keep_largest(&mut weights, self.count, self.constant);
         Ok(weights)
     }

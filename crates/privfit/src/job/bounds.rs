@@ -6,23 +6,24 @@
 //! twice the reach for replace-one. Bounds are read off the noisy counts alone. The schema that comes out says what was bought, and every
 //! certificate of a model that uses it repeats it.
 
+use super::facts::PublicFacts;
+use super::output::Output;
+use super::release::Release;
 use crate::data::encode::number;
 use crate::data::load::Records;
 use crate::data::{Cell, Record};
 use crate::error::{Error, Result};
-use crate::ledger::record::Scope;
-use crate::ledger::{Request, digest};
 use crate::loss::mean::COUNTS;
 use crate::schema::{Schema, UnitOfPrivacy, quote};
 use privfit_kernel::account::{Adjacency, Event, Target, calibrate};
-use privfit_kernel::engine::Threads;
+use privfit_kernel::engine::{Engine, Needs};
 use privfit_kernel::{Contribution, Dataset, DatasetBuilder, Draw, Entropy, Gaussian, Mechanism, RowShape, Run, Sink, Unit};
 use serde::{Deserialize, Serialize};
 
 /// What a schema has from a paid step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Bought {
+pub struct PrivateBounds {
     /// Columns whose bounds were bought.
     pub columns: Vec<String>,
     /// What was released for them.
@@ -164,77 +165,84 @@ impl Draft {
     }
 }
 
-/// A purchase, complete before data are opened.
-pub struct Purchase {
+/// A release of bounds, complete before data are opened.
+pub struct BoundsRelease {
     draft: Draft,
+    facts: PublicFacts,
     edges: Vec<f64>,
     noise: Gaussian,
     event: Event,
-    adjacency: Adjacency,
-    target: Target,
     beyond: f64,
-    rows: u64,
-    rows_known: bool,
 }
 
 /// Plans. `beyond` is the part of the records that may lie outside at either end.
-pub fn prepare(draft: Draft, target: Target, adjacency: Adjacency, beyond: f64, rows: u64) -> Result<Purchase> {
-    if !(target.epsilon > 0.0 && target.epsilon.is_finite()) || !(target.delta > 0.0 && target.delta < 1.0) {
-        return Err(Error::misuse("give a positive --epsilon, and a --delta between 0 and 1 (1/rows^2 is a common choice)"));
-    }
-    if target.delta >= 1.0 / rows.max(1) as f64 {
-        return Err(Error::misuse(format!(
-            "delta is {} and there are {rows} rows: give a smaller one (say {:.1e})",
-            target.delta,
-            1.0 / (rows.max(2) as f64).powi(2)
-        )));
+pub fn prepare(draft: Draft, facts: PublicFacts, beyond: f64) -> Result<BoundsRelease> {
+    if facts.target.delta == 0.0 {
+        return Err(Error::misuse("private bounds need a delta above 0: 1/rows^2 is a common choice"));
     }
     if !(0.0..=0.25).contains(&beyond) {
         return Err(Error::misuse(format!("--beyond is {beyond}: give a number from 0 to 0.25")));
     }
-    let edges = edges();
-    let (noise, event) = noise(draft.open.len(), target, adjacency, rows)?;
-    let rows_known = adjacency != Adjacency::AddRemove;
-    Ok(Purchase { draft, edges, noise, event, adjacency, target, beyond, rows, rows_known })
+    let (noise, event) = noise(draft.open.len(), facts.target, facts.adjacency, facts.rows)?;
+    Ok(BoundsRelease { draft, facts, edges: edges(), noise, event, beyond })
 }
 
 fn add(_: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>) {
     unit.each(0, |i, x| sink.add(i, x));
 }
 
-impl Purchase {
-    /// What it will cost.
-    pub fn event(&self) -> &Event {
+impl Release for BoundsRelease {
+    fn kind(&self) -> &'static str {
+        "bounds"
+    }
+
+    fn facts(&self) -> &PublicFacts {
+        &self.facts
+    }
+
+    fn event(&self) -> &Event {
         &self.event
     }
 
-    /// Columns whose bounds are bought.
-    pub fn columns(&self) -> Vec<&str> {
-        self.draft.columns()
+    fn needs(&self) -> Needs {
+        Needs::Sums
     }
 
-    /// Standard deviation of the noise on a count.
-    pub fn noise(&self) -> f64 {
-        self.noise.standard_deviation()
+    fn steps(&self) -> u64 {
+        1
     }
 
-    /// What it asks of a ledger, under a name.
-    pub fn request(&self, name: &str) -> Result<Request> {
-        let said = serde_json::json!({
-            "draft": self.draft.text, "rows": self.rows, "epsilon": self.target.epsilon, "delta": self.target.delta, "beyond": self.beyond,
-            "event": self.event,
-        });
-        Ok(Request {
-            name: name.into(),
-            job: "bounds".into(),
-            digest: digest(&[b"bounds", env!("CARGO_PKG_VERSION").as_bytes(), name.as_bytes(), said.to_string().as_bytes()]),
-            scope: Scope::of(&self.draft.schema, self.adjacency)?,
-            event: self.event.clone(),
+    fn statement(&self) -> serde_json::Value {
+        let facts = &self.facts;
+        serde_json::json!({
+            "draft": self.draft.text, "rows": facts.rows, "epsilon": facts.target.epsilon, "delta": facts.target.delta,
+            "beyond": self.beyond, "event": self.event,
         })
     }
 
-    /// Reads the records: each becomes its buckets.
-    pub(crate) fn open(&self, source: &dyn Records, entropy: &Entropy) -> Result<Dataset> {
+    fn open(&self, source: &dyn Records, entropy: &Entropy) -> Result<Dataset> {
+        let data = self.records(source, entropy)?;
+        self.facts.same_count(&data)?;
+        Ok(data)
+    }
+
+    fn run(&self, data: Dataset, engine: &dyn Engine, entropy: &Entropy, progress: &dyn Fn()) -> Result<Output> {
+        let mut run = Run::begin(&data, engine, entropy, &self.event)?.under(self.facts.adjacency);
+        let counts = self.release(&mut run)?;
+        let released = run.close(counts)?;
+        progress();
+        Ok(Output::Bounds(self.text(released.value(), released.event())))
+    }
+
+    fn read(&self, bytes: &[u8]) -> Result<Output> {
+        let damaged = |_| Error::Damaged("the released schema is not text: fetch the ledger again".into());
+        Ok(Output::Bounds(String::from_utf8(bytes.to_vec()).map_err(damaged)?))
+    }
+}
+
+impl BoundsRelease {
+    /// Each record becomes its buckets.
+    pub(crate) fn records(&self, source: &dyn Records, entropy: &Entropy) -> Result<Dataset> {
         let (columns, buckets) = (self.draft.open.len(), self.edges.len() + 1);
         let shape =
             RowShape { dimension: columns * buckets, row_norm: (columns as f64).sqrt(), sparse: true, rows_per_unit: None };
@@ -268,17 +276,14 @@ impl Purchase {
         Ok(builder.build())
     }
 
-    /// Reads the records and gives the schema with its bounds.
-    pub fn run(&self, source: &dyn Records, entropy: &Entropy, threads: usize) -> Result<String> {
-        let data = self.open(source, entropy)?;
-        if self.rows_known && self.rows != data.slots() as u64 {
-            return Err(Error::misuse("the files changed while they were read: run again"));
-        }
-        let engine = Threads::new(threads);
-        let mut run = Run::begin(&data, &engine, entropy, &self.event)?.under(self.adjacency);
-        let counts = self.release(&mut run)?;
-        let released = run.close(counts)?;
-        Ok(self.text(released.value(), released.event()))
+    /// Columns whose bounds are bought.
+    pub fn columns(&self) -> Vec<&str> {
+        self.draft.columns()
+    }
+
+    /// Standard deviation of the noise on a count.
+    pub fn noise(&self) -> f64 {
+        self.noise.standard_deviation()
     }
 
     /// All counts with noise: everything that leaves.
@@ -307,10 +312,10 @@ impl Purchase {
         let event = serde_json::to_string(event).unwrap_or_default();
         let plan = BoundsPlan {
             planner: crate::certificate::versions::PLANNER,
-            epsilon: self.target.epsilon,
-            delta: self.target.delta,
-            adjacency: self.adjacency,
-            rows: self.rows,
+            epsilon: self.facts.target.epsilon,
+            delta: self.facts.target.delta,
+            adjacency: self.facts.adjacency,
+            rows: self.facts.rows,
         };
         let plan = serde_json::to_string(&plan).unwrap_or_default();
         format!(
@@ -346,6 +351,7 @@ mod tests {
     use super::*;
     use crate::data::Reader;
     use crate::data::csv::Csv;
+    use privfit_kernel::engine::Threads;
     use std::sync::Arc;
 
     struct Text(String);
@@ -385,15 +391,22 @@ mod tests {
         Text(text)
     }
 
-    fn purchase(epsilon: f64, rows: u64) -> Purchase {
-        let target = Target { epsilon, delta: 1e-9 };
-        prepare(Draft::parse(DRAFT).unwrap(), target, Adjacency::ZeroOut, 0.005, rows).unwrap()
+    fn plan(epsilon: f64, rows: u64) -> BoundsRelease {
+        let draft = Draft::parse(DRAFT).unwrap();
+        let asked = (epsilon, Some(1e-9));
+        let facts = PublicFacts::new(draft.schema().clone(), (rows, false), Adjacency::ZeroOut, asked, false).unwrap();
+        prepare(draft, facts, 0.005).unwrap()
+    }
+
+    fn run(plan: &BoundsRelease, rows: &Text, entropy: &Entropy) -> String {
+        let data = plan.open(rows, entropy).unwrap();
+        plan.run(data, &Threads::new(1), entropy, &|| {}).unwrap().into_bounds().unwrap()
     }
 
     #[test]
     fn bounds_hold_most_records_and_are_remembered() {
         let (rows, entropy) = (20_000, Entropy::simulated(3));
-        let text = purchase(0.5, rows).run(&table(rows, "1e300,nan,B,yes"), &entropy, 1).unwrap();
+        let text = run(&plan(0.5, rows), &table(rows, "1e300,nan,B,yes"), &entropy);
         assert!(text.contains("min = 15.0\nmax = 100.0"), "{text}");
         assert!(text.contains("min = -500.0\nmax = 900000"), "only what was open changes: {text}");
         let schema = Schema::parse(&text).unwrap();
@@ -401,7 +414,7 @@ mod tests {
         assert_eq!(bought.columns, ["age", "net income"]);
         assert!(matches!(bought.event, Event::NotPrivate { .. }), "a simulation stays one");
         // Noise that hides everything leaves the question open.
-        let text = purchase(0.001, 40).run(&table(40, "1,1,A,no"), &entropy, 1).unwrap();
+        let text = run(&plan(0.001, 40), &table(40, "1,1,A,no"), &entropy);
         assert!(text.contains("min = \"?\"") && Schema::parse(&text).is_err(), "{text}");
     }
 
@@ -423,7 +436,7 @@ mod tests {
     /// One record moves the counts by at most the root of the number of columns, whatever it holds.
     #[test]
     fn neighbours_stay_within_the_reach() {
-        let plan = purchase(1.0, 30);
+        let plan = plan(1.0, 30);
         let engine = Threads::new(1);
         let mut tape: Option<Arc<_>> = None;
         for odd in ["20,30,A,no", "", "1e308,-1e308,A,no", "x,y,z,w", "nan,inf,A,no", "-0.0,0,B,yes", "1,2"] {

@@ -6,20 +6,18 @@
 //! charges twice the reach for replace-one. Accuracy, errors and the area under the curve are made from the noisy sums alone (`metric.rs`), and
 //! what they are divided by is one of them: no count of the records enters.
 
-use crate::artifact::{Artifact, epsilon};
+use super::facts::PublicFacts;
+use super::output::Output;
+use super::release::Release;
+use crate::artifact::epsilon;
 use crate::data::encode::UNKNOWN;
-use crate::data::load::{Records, load};
 use crate::error::{Error, Result};
-use crate::fit::Job;
-use crate::ledger::record::Scope;
-use crate::ledger::{Request, digest};
 use crate::loss::{self, Task};
 use crate::metric::{BINS, LONGEST_LOSS, Sums};
 use crate::model::{Model, Prediction, read_scores};
-use crate::schema::Schema;
 use privfit_kernel::account::{Adjacency, Event, Target, calibrate};
-use privfit_kernel::engine::Threads;
-use privfit_kernel::{Additive, Batch, Contribution, Draw, Entropy, Gaussian, Laplace, Mechanism, Run, Sink, Unit};
+use privfit_kernel::engine::{Engine, Needs};
+use privfit_kernel::{Additive, Batch, Contribution, Dataset, Draw, Entropy, Gaussian, Laplace, Mechanism, Run, Sink, Unit};
 use serde::{Deserialize, Serialize};
 
 pub use crate::metric::Metric;
@@ -144,6 +142,11 @@ impl SumNoise {
         }
     }
 
+    /// What it asks of an engine.
+    fn needs(&self) -> Needs {
+        if matches!(self, SumNoise::Gaussian(_)) { Needs::Sums } else { Needs::Totals }
+    }
+
     /// Standard deviation of one sum.
     pub(crate) fn deviation(&self, kind: Kind) -> f64 {
         match self {
@@ -178,19 +181,15 @@ fn noisy<M: Mechanism<Norm: Additive>>(
 /// A measurement, complete before data are opened.
 pub struct Measurement {
     model: Model,
-    schema: Schema,
+    facts: PublicFacts,
     kind: Kind,
     noise: SumNoise,
     event: Event,
-    adjacency: Adjacency,
-    target: Target,
-    rows: u64,
-    rows_known: bool,
 }
 
 /// Private metrics with what they cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
+pub struct PrivateMetrics {
     /// The metrics.
     pub metrics: Vec<Metric>,
     /// Whether anything is guaranteed.
@@ -205,90 +204,71 @@ pub struct Measured {
     pub event: Event,
 }
 
-/// Plans: a pure function of public facts and of the released model. The job says whose records these are and what may be spent.
-pub fn prepare(artifact: &Artifact, job: &Job, rows: u64) -> Result<Measurement> {
-    prepare_model(&artifact.model, job, rows)
-}
-
-/// The same for a model without its file.
-pub(crate) fn prepare_model(model: &Model, job: &Job, rows: u64) -> Result<Measurement> {
-    let Some(delta) = job.delta else {
-        return Err(Error::misuse(format!(
-            "delta is missing: add --delta {:.1e} (1/rows^2), or --delta 0 for pure privacy",
-            1.0 / (rows.max(2) as f64).powi(2)
-        )));
-    };
-    if !(0.0..1.0).contains(&delta) || !(job.epsilon > 0.0 && job.epsilon.is_finite()) {
-        return Err(Error::misuse("give a positive --epsilon, and a --delta from 0 to below 1"));
-    }
-    if delta >= 1.0 / rows.max(1) as f64 && !job.allow_large_delta {
-        return Err(Error::misuse(format!(
-            "delta is {delta} and there are {rows} rows: give a smaller one (say {:.1e})",
-            1.0 / (rows.max(2) as f64).powi(2)
-        )));
-    }
-    let target = Target { epsilon: job.epsilon, delta };
+/// Plans: a pure function of public facts and of the released model.
+pub fn prepare(model: &Model, facts: PublicFacts) -> Result<Measurement> {
     let kind = if model.classes == 0 { Kind::Number } else { Kind::Classes };
     contribution(kind, model)?;
-    let noise = SumNoise::meeting(kind, target, job.adjacency, rows)?;
-    let rows_known = job.adjacency != Adjacency::AddRemove && job.schema.unit == crate::schema::UnitOfPrivacy::Row;
+    let noise = SumNoise::meeting(kind, facts.target, facts.adjacency, facts.rows)?;
     let event = noise.event(kind);
-    Ok(Measurement {
-        model: model.clone(),
-        schema: job.schema.clone(),
-        kind,
-        noise,
-        event,
-        adjacency: job.adjacency,
-        target,
-        rows,
-        rows_known,
-    })
+    Ok(Measurement { model: model.clone(), facts, kind, noise, event })
 }
 
-impl Measurement {
-    /// What it will cost.
-    pub fn event(&self) -> &Event {
+impl Release for Measurement {
+    fn kind(&self) -> &'static str {
+        "evaluate"
+    }
+
+    fn facts(&self) -> &PublicFacts {
+        &self.facts
+    }
+
+    fn event(&self) -> &Event {
         &self.event
     }
 
-    /// Expected standard deviation of the noise in a share such as the accuracy.
-    pub fn noise(&self) -> f64 {
-        self.noise.deviation(self.kind) / self.rows.max(1) as f64
+    fn needs(&self) -> Needs {
+        self.noise.needs()
     }
 
-    /// What it asks of a ledger, under a name.
-    pub fn request(&self, name: &str) -> Result<Request> {
-        let said = serde_json::json!({
-            "schema": self.schema, "model": self.model, "rows": self.rows, "epsilon": self.target.epsilon, "delta": self.target.delta,
-            "event": self.event,
-        });
-        Ok(Request {
-            name: name.into(),
-            job: "evaluate".into(),
-            digest: digest(&[b"evaluate", env!("CARGO_PKG_VERSION").as_bytes(), name.as_bytes(), said.to_string().as_bytes()]),
-            scope: Scope::of(&self.schema, self.adjacency)?,
-            event: self.event.clone(),
+    fn steps(&self) -> u64 {
+        1
+    }
+
+    fn statement(&self) -> serde_json::Value {
+        let facts = &self.facts;
+        serde_json::json!({
+            "schema": facts.schema, "model": self.model, "rows": facts.rows, "epsilon": facts.target.epsilon,
+            "delta": facts.target.delta, "event": self.event,
         })
     }
 
-    /// Reads the records and measures.
-    pub fn run(&self, source: &dyn Records, entropy: &Entropy, threads: usize) -> Result<Measured> {
-        let data = load(source, &self.schema, entropy, self.rows_known.then_some(self.rows))?;
-        let engine = Threads::new(threads);
-        let mut run = Run::begin(&data, &engine, entropy, &self.event)?.under(self.adjacency);
+    fn run(&self, data: Dataset, engine: &dyn Engine, entropy: &Entropy, progress: &dyn Fn()) -> Result<Output> {
+        let mut run = Run::begin(&data, engine, entropy, &self.event)?.under(self.facts.adjacency);
         let sums = self.release(&mut run)?;
         let released = run.close(sums)?;
-        let (private, delta) = (!entropy.is_simulated(), self.target.delta);
+        progress();
+        let (private, delta) = (!entropy.is_simulated(), self.facts.target.delta);
         let view = |a| epsilon(&self.event, a, delta).filter(|_| private);
-        Ok(Measured {
+        Ok(Output::Metrics(PrivateMetrics {
             private,
             zero_out: view(Adjacency::ZeroOut),
             replace_one: view(Adjacency::ReplaceOne),
             delta,
             event: released.event().clone(),
             metrics: self.metrics(released.value()),
-        })
+        }))
+    }
+
+    fn read(&self, bytes: &[u8]) -> Result<Output> {
+        let damaged = |_| Error::Damaged("the released metrics can't be read: use a newer privfit".into());
+        Ok(Output::Metrics(serde_json::from_slice(bytes).map_err(damaged)?))
+    }
+}
+
+impl Measurement {
+    /// Expected standard deviation of the noise in a share such as the accuracy.
+    pub fn noise(&self) -> f64 {
+        self.noise.deviation(self.kind) / self.facts.rows.max(1) as f64
     }
 
     /// All sums with noise: everything that leaves.
@@ -298,19 +278,19 @@ impl Measurement {
 
     /// Metrics from the noisy sums, and from nothing else.
     fn metrics(&self, sums: &[f64]) -> Vec<Metric> {
-        let sums = Sums { sums, deviation: self.noise.deviation(self.kind), rows: self.rows };
+        let sums = Sums { sums, deviation: self.noise.deviation(self.kind), rows: self.facts.rows };
         match self.kind {
             Kind::Score => Vec::new(),
             Kind::Classes => {
                 let probabilities = ["logistic", "softmax"].contains(&self.model.loss.as_str());
                 sums.classes(self.model.classes, probabilities, self.model.weights.len() == 1)
             }
-            Kind::Number => sums.number(&self.schema.target.values),
+            Kind::Number => sums.number(&self.facts.schema.target.values),
         }
     }
 }
 
-impl Measured {
+impl PrivateMetrics {
     /// For programs: each metric by its name, null where it is withheld, with errors and what it cost.
     pub fn json(&self) -> serde_json::Value {
         let metrics = &self.metrics;
@@ -334,7 +314,8 @@ impl Measured {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use privfit_kernel::{Dataset, DatasetBuilder, RowShape};
+    use privfit_kernel::engine::Threads;
+    use privfit_kernel::{DatasetBuilder, RowShape};
     use std::sync::Arc;
 
     fn model(classes: usize, heads: usize, loss: &str) -> Model {

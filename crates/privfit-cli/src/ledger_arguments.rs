@@ -2,16 +2,14 @@
 
 use crate::Failure;
 use privfit::Error;
-use privfit::account::Event;
-use privfit::fit::Prepared;
+use privfit::job::Release;
+use privfit::job::release::LedgerSession;
 use privfit::ledger::Ledger;
-use privfit::ledger::record::Scope;
-use privfit::spend::Payer;
 use std::path::{Path, PathBuf};
 
 /// Flags of everything that spends.
 #[derive(clap::Args, Clone, Default)]
-pub(crate) struct Purse {
+pub(crate) struct LedgerArguments {
     /// Budget that pays: a file made by `privfit ledger create`, or postgres://user@host/database#name
     #[arg(long)]
     pub(crate) ledger: Option<String>,
@@ -23,7 +21,7 @@ pub(crate) struct Purse {
     pub(crate) ledger_key: Option<PathBuf>,
 }
 
-impl Purse {
+impl LedgerArguments {
     /// Whether a job says who pays; a simulation never does.
     pub(crate) fn check(&self, simulated: bool) -> Result<(), Failure> {
         if simulated && self.ledger.is_some() {
@@ -41,9 +39,9 @@ impl Purse {
     }
 
     /// Who pays, if there is a ledger.
-    pub(crate) fn payer(&self) -> Result<Option<Payer>, Failure> {
+    pub(crate) fn session(&self) -> Result<Option<LedgerSession>, Failure> {
         let announce: fn(&str) = |name| crate::note(&format!("request {name}"));
-        Ok(self.open()?.map(|ledger| Payer { ledger, request: self.request.clone(), announce }))
+        Ok(self.open()?.map(|ledger| LedgerSession { ledger, request: self.request.clone(), announce }))
     }
 
     /// What is told of a failure; where something is paid for and not delivered, the command that delivers it.
@@ -65,22 +63,14 @@ impl Purse {
     }
 
     /// One line for a plan: whether the job fits, and what is left after it.
-    pub(crate) fn forecast(&self, prepared: &Prepared) -> Result<Option<String>, Failure> {
-        if self.ledger.is_none() {
-            return Ok(None);
-        }
-        self.forecast_event(prepared.plan.event(), &prepared.scope()?)
-    }
-
-    /// The same for any event.
-    pub(crate) fn forecast_event(&self, event: &Event, scope: &Scope) -> Result<Option<String>, Failure> {
+    pub(crate) fn forecast(&self, job: &dyn Release) -> Result<Option<String>, Failure> {
         let Some(mut ledger) = self.open()? else { return Ok(None) };
         let status = ledger.status()?;
         let t = &status.terms;
-        if t.scope != *scope {
+        if t.scope != job.facts().scope()? {
             return Ok(Some("the ledger is for other data, another unit or another adjacency: it would refuse this job".into()));
         }
-        Ok(Some(match status.check_head().and_then(|()| status.admits(event)) {
+        Ok(Some(match status.check_head().and_then(|()| status.admits(job.event())) {
             Err(error) => format!("refused: {error}"),
             Ok((_, sum)) => format!(
                 "fits: {:.1} % of the budget would be spent, and one more job could have an epsilon of about {:.4}",
@@ -109,14 +99,19 @@ fn without_password(place: &str) -> String {
 
 /// Refuses before anything is spent what would fail after it: a file that is not there, a place that can't take the model, or one that
 /// holds something else that is needed.
-pub(crate) fn check_places(data: &[PathBuf], labels: &[PathBuf], purse: &Purse, out: &Path) -> Result<(), Failure> {
+pub(crate) fn check_places(
+    data: &[PathBuf],
+    labels: &[PathBuf],
+    ledger_arguments: &LedgerArguments,
+    out: &Path,
+) -> Result<(), Failure> {
     let mut needed: Vec<PathBuf> = [data, labels].concat();
     if let Some(path) = needed.iter().find(|p| !p.is_file()) {
         return Err(Failure::misuse(format!("there is no file {}: check the path", path.display())));
     }
-    needed.extend(purse.ledger_key.clone());
+    needed.extend(ledger_arguments.ledger_key.clone());
     for end in ["", "-wal", "-shm", "-journal"] {
-        needed.extend(purse.ledger.as_ref().map(|l| PathBuf::from(format!("{l}{end}"))));
+        needed.extend(ledger_arguments.ledger.as_ref().map(|l| PathBuf::from(format!("{l}{end}"))));
     }
     let place = |path: &Path| {
         let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -159,9 +154,9 @@ mod tests {
         ] {
             assert_eq!(without_password(given), told);
         }
-        let purse = Purse { ledger: Some("my ledger".into()), ..Purse::default() };
+        let ledger_arguments = LedgerArguments { ledger: Some("my ledger".into()), ..LedgerArguments::default() };
         let error = Error::Undelivered { request: "monday".into(), committed: true, why: "the disk is full".into() };
-        let Failure(error) = purse.failed(error, Some(Path::new("m.json")));
+        let Failure(error) = ledger_arguments.failed(error, Some(Path::new("m.json")));
         assert_eq!(error.code(), 3);
         assert!(error.to_string().ends_with("\n  privfit ledger export 'my ledger' --request monday --out m.json"), "{error}");
     }

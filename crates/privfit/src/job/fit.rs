@@ -1,20 +1,22 @@
 //! The main job: public facts to a plan, a plan and data to a model file.
 
+use super::facts::{PublicFacts, large_delta, public_rows};
+use super::output::Output;
+use super::release::Release;
 use crate::artifact::{Artifact, Guarantee, Training};
 use crate::certificate::versions;
 use crate::constraint::Constraint;
 use crate::data::encode::{columns, is_sparse};
-use crate::data::load::{Records, count, load};
+use crate::data::load::Records;
 use crate::error::{Error, Result};
-use crate::ledger::record::Scope;
-use crate::ledger::{Request, digest};
+use crate::ledger::digest;
 use crate::loss::{self, Task};
 use crate::method::{self, Method, Plan, Problem, Settings, auto};
 use crate::model::{Model, RowMap};
 use crate::plan_inputs::{PlanInputs, listed};
 use crate::schema::{Schema, TargetValues, UnitOfPrivacy};
-use privfit_kernel::account::{Adjacency, Event, Target};
-use privfit_kernel::engine::Threads;
+use privfit_kernel::account::{Adjacency, Event};
+use privfit_kernel::engine::{Engine, Needs};
 use privfit_kernel::{Dataset, Entropy, Numerics, PublicRows, Run};
 use std::sync::Arc;
 
@@ -47,6 +49,13 @@ pub struct Job {
     pub auxiliary: Option<Arc<PublicRows>>,
 }
 
+impl Job {
+    /// Number of rows or units, and whether it was counted in the files.
+    pub fn rows(&self, source: Option<&dyn Records>) -> Result<(u64, bool)> {
+        public_rows(&self.schema, self.rows, self.adjacency, source)
+    }
+}
+
 /// A job with its plan, before data are opened.
 pub struct Prepared {
     /// The public facts that the plan rests on.
@@ -60,7 +69,7 @@ pub struct Prepared {
     /// Whatever was taken as public.
     pub public: Vec<String>,
     pub(crate) job: Job,
-    counted: bool,
+    facts: PublicFacts,
     public_candidates: Option<u64>,
 }
 
@@ -71,45 +80,6 @@ pub(crate) struct Outcome {
     pub(crate) event: Event,
     pub(crate) numerics: Numerics,
     pub(crate) simulated: bool,
-}
-
-/// Number of rows or units: declared, or counted in the files as a public step. A declaration that differs is a misuse.
-pub fn public_rows(job: &Job, source: Option<&dyn Records>) -> Result<(u64, bool)> {
-    // Said by flags and schema alone, and so before anything is counted or spent.
-    source.map_or(Ok(()), |source| source.check(&job.schema))?;
-    let declared = match (job.rows, job.schema.rows) {
-        (Some(a), Some(b)) if a != b => {
-            return Err(Error::misuse(format!("--rows says {a} and the schema says {b}: give the same number, or one of them")));
-        }
-        (a, b) => a.or(b),
-    };
-    let grouped = job.schema.unit != UnitOfPrivacy::Row;
-    match (declared, source) {
-        (None, _) if grouped => {
-            Err(Error::misuse("with a unit column the number of units is not counted: add units = N to [dataset], or --rows N"))
-        }
-        (None, _) if job.adjacency == Adjacency::AddRemove => {
-            Err(Error::misuse("under add-remove the number of rows is private: declare a public estimate with --rows N"))
-        }
-        (None, None) => Err(Error::misuse("without data the number of rows must be declared: add --rows N")),
-        (Some(rows), _) if grouped || job.adjacency == Adjacency::AddRemove => Ok((rows, false)),
-        (Some(rows), None) => Ok((rows, false)),
-        (declared, Some(source)) => {
-            let counted = count(source, &job.schema)?;
-            match declared {
-                Some(rows) if rows != counted => Err(Error::misuse(format!(
-                    "{rows} rows are declared and the files have {counted}: the guarantee rests on the true number, correct the declaration"
-                ))),
-                Some(rows) => Ok((rows, false)),
-                None => Ok((counted, true)),
-            }
-        }
-    }
-}
-
-/// Whether a delta lets a whole record be published: with probability delta each, one of so many is likely to be.
-pub(crate) fn large_delta(delta: f64, rows: u64) -> bool {
-    delta >= 1.0 / rows.max(1) as f64
 }
 
 /// Plans: a pure function of public facts.
@@ -143,9 +113,6 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
              --loss squared"
         )));
     }
-    if !(job.epsilon > 0.0 && job.epsilon.is_finite()) {
-        return Err(Error::misuse(format!("epsilon is {}: give a positive number", job.epsilon)));
-    }
     let named = method::find(&job.method);
     if let Some(published) = named.filter(|m| m.published && !job.compare) {
         return Err(Error::misuse(format!(
@@ -155,34 +122,23 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
         )));
     }
     let pure = named.is_some_and(|m| ["output", "objective-pure"].contains(&m.name));
-    let delta = match job.delta {
-        Some(delta) => delta,
-        None if pure => 0.0,
-        None => {
-            return Err(Error::misuse(format!(
-                "delta is missing: add --delta {:.1e} (1/rows^2){}",
-                1.0 / (rows.max(2) as f64).powi(2),
-                if task == Task::Location { "" } else { ", or --method output --delta 0 for pure privacy" }
-            )));
-        }
-    };
-    if !(0.0..1.0).contains(&delta) {
-        return Err(Error::misuse(format!("delta is {delta}: give a number from 0 to below 1")));
-    }
-    if large_delta(delta, rows) && !job.allow_large_delta {
+    let delta = job.delta.or(pure.then_some(0.0));
+    if delta.is_none() {
         return Err(Error::misuse(format!(
-            "delta is {delta} and there are {rows} rows: a delta of 1/rows or more allows publishing a whole record; give a smaller \
-             one (say {:.1e}), or --allow-large-delta if you mean it",
-            1.0 / (rows.max(2) as f64).powi(2)
+            "delta is missing: add --delta {:.1e} (1/rows^2){}",
+            1.0 / (rows.max(2) as f64).powi(2),
+            if task == Task::Location { "" } else { ", or --method output --delta 0 for pure privacy" }
         )));
     }
+    let (asked, large) = ((job.epsilon, delta), job.allow_large_delta);
+    let facts = PublicFacts::new(job.schema.clone(), (rows, counted), job.adjacency, asked, large)?;
     let rows_per_unit = match job.schema.unit {
         UnitOfPrivacy::Row => 1,
         UnitOfPrivacy::Column { max_rows, .. } => max_rows,
     };
     let problem = Problem {
         rows,
-        rows_known: job.adjacency != Adjacency::AddRemove && job.schema.unit == UnitOfPrivacy::Row,
+        rows_known: facts.rows_known(),
         rows_per_unit,
         features: job.schema.dimension(),
         sparse: is_sparse(&job.schema),
@@ -191,7 +147,7 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
         loss,
         weights: job.schema.target.weights.clone(),
         adjacency: job.adjacency,
-        target: Target { epsilon: job.epsilon, delta },
+        target: facts.target,
         constraint: job.constraint,
         settings: job.settings.clone(),
         auxiliary: job.auxiliary.clone(),
@@ -218,35 +174,61 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
     if job.constraint != Constraint::None {
         public.push(format!("settings: weights are held to {}", job.constraint.text()));
     }
+    let delta = facts.target.delta;
     if large_delta(delta, rows) {
         public.push(format!("settings: a delta of {delta}, 1/rows or more, was allowed; it permits publishing a whole record"));
     }
     if let Some(rows) = &job.auxiliary {
         public.push(format!("auxiliary rows: {}, declared public by whoever gave them", rows.len()));
     }
-    Ok(Prepared { problem, method, plan, reason, public, job: job.clone(), counted, public_candidates: None })
+    Ok(Prepared { facts, problem, method, plan, reason, public, job: job.clone(), public_candidates: None })
 }
 
-/// Reads records; `known` is their number where that is public.
-pub(crate) fn open(source: &dyn Records, schema: &Schema, entropy: &Entropy, known: Option<u64>) -> Result<Dataset> {
-    let data = load(source, schema, entropy, known)?;
-    // The count is public here, so that a file that changed in between may be noticed.
-    match known {
-        Some(rows) if rows != data.slots() as u64 => Err(Error::misuse(format!(
-            "{rows} rows were declared or counted and {} were read: do not change the files meanwhile",
-            data.slots()
-        ))),
-        _ => Ok(data),
+impl Release for Prepared {
+    fn kind(&self) -> &'static str {
+        "fit"
+    }
+
+    fn facts(&self) -> &PublicFacts {
+        &self.facts
+    }
+
+    fn event(&self) -> &Event {
+        self.plan.event()
+    }
+
+    fn needs(&self) -> Needs {
+        self.plan.needs()
+    }
+
+    fn steps(&self) -> u64 {
+        self.plan.steps()
+    }
+
+    fn statement(&self) -> serde_json::Value {
+        let p = &self.problem;
+        // Public rows, so that their digest tells nothing about anybody.
+        let auxiliary = self.job.auxiliary.as_ref().map(|rows| {
+            let bytes: Vec<u8> = rows.cells().iter().flat_map(|x| x.to_bits().to_le_bytes()).collect();
+            digest(&[b"auxiliary", &bytes])
+        });
+        serde_json::json!({
+            "schema": self.job.schema, "rows": p.rows, "epsilon": p.target.epsilon, "delta": p.target.delta, "loss": p.loss.name,
+            "method": self.method.name, "settings": p.settings.0, "constraint": format!("{:?}", p.constraint), "auxiliary": auxiliary,
+            "event": self.event(),
+        })
+    }
+
+    fn run(&self, data: Dataset, engine: &dyn Engine, entropy: &Entropy, progress: &dyn Fn()) -> Result<Output> {
+        Ok(Output::Model(Box::new(self.train(&data, engine, entropy, progress)?)))
+    }
+
+    fn read(&self, bytes: &[u8]) -> Result<Output> {
+        Ok(Output::Model(Box::new(Artifact::from_bytes(bytes)?)))
     }
 }
 
 impl Prepared {
-    /// Whose budget this job spends.
-    pub fn scope(&self) -> Result<Scope> {
-        let schema = &self.job.schema;
-        Scope::of(schema, self.job.adjacency)
-    }
-
     /// The job.
     pub fn job(&self) -> &Job {
         &self.job
@@ -259,39 +241,10 @@ impl Prepared {
         self
     }
 
-    /// What this job asks of a ledger, under a name. Everything that it says is in the digest; where its files are is not.
-    pub fn request(&self, name: &str) -> Result<Request> {
-        let (p, event) = (&self.problem, self.plan.event());
-        // Public rows, so that their digest tells nothing about anybody.
-        let auxiliary = self.job.auxiliary.as_ref().map(|rows| {
-            let bytes: Vec<u8> = rows.cells().iter().flat_map(|x| x.to_bits().to_le_bytes()).collect();
-            digest(&[b"auxiliary", &bytes])
-        });
-        let said = serde_json::json!({
-            "schema": self.job.schema, "rows": p.rows, "epsilon": p.target.epsilon, "delta": p.target.delta, "loss": p.loss.name,
-            "method": self.method.name, "settings": p.settings.0, "constraint": format!("{:?}", p.constraint), "auxiliary": auxiliary,
-            "event": event,
-        });
-        let version = env!("CARGO_PKG_VERSION");
-        Ok(Request {
-            name: name.into(),
-            job: "fit".into(),
-            digest: digest(&[b"fit", version.as_bytes(), name.as_bytes(), said.to_string().as_bytes()]),
-            scope: self.scope()?,
-            event: event.clone(),
-        })
-    }
-
-    /// Reads the records. From here on nothing depends on what is in them, except through noise.
-    pub fn open(&self, source: &dyn Records, entropy: &Entropy) -> Result<Dataset> {
-        open(source, &self.job.schema, entropy, self.problem.rows_known.then_some(self.problem.rows))
-    }
-
     /// Trains.
-    pub fn train(&self, data: &Dataset, entropy: &Entropy, threads: usize, tick: &dyn Fn()) -> Result<Artifact> {
-        let engine = Threads::new(threads);
-        let mut run = Run::begin(data, &engine, entropy, self.plan.event())?.under(self.problem.adjacency);
-        let (weights, map) = self.plan.run_with_map(&mut run, tick)?;
+    pub fn train(&self, data: &Dataset, engine: &dyn Engine, entropy: &Entropy, progress: &dyn Fn()) -> Result<Artifact> {
+        let mut run = Run::begin(data, engine, entropy, self.plan.event())?.under(self.problem.adjacency);
+        let (weights, map) = self.plan.run_with_map(&mut run, progress)?;
         let released = run.close(weights)?;
         let (event, numerics) = (released.event().clone(), released.numerics());
         let outcome = Outcome { weights: released.into_value(), map, event, numerics, simulated: entropy.is_simulated() };
@@ -333,7 +286,7 @@ impl Prepared {
             inputs: Some(PlanInputs {
                 planner: versions::PLANNER,
                 texts: versions::TEXTS,
-                counted: self.counted,
+                counted: self.facts.counted,
                 constraint: self.job.constraint,
                 allow_large_delta: large_delta(delta, rows),
                 auxiliary: self.job.auxiliary.as_ref().map(|rows| rows.len() as u64),

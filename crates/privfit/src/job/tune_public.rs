@@ -4,16 +4,17 @@
 //! There may be fewer public rows than private ones. Noise and ridge are for sums, so both are brought to scale: with m public rows for n
 //! private ones epsilon is times n/m, which gives the noise the same size against a row, and the ridge is times m/n.
 
+use super::fit::{Job, prepare};
+use super::tune::{Candidate, Tuning};
 use crate::data::encode::{Encoder, Row};
 use crate::data::load::{Records, count, load, read_labels};
 use crate::data::{Each, Reader};
 use crate::error::{Error, Result};
-use crate::fit::{Job, prepare};
 use crate::model::Metrics;
 use crate::schema::{Schema, TargetValues, UnitOfPrivacy};
-use crate::tune::{Candidate, Tuning};
 use privfit_kernel::Entropy;
 use privfit_kernel::account::Adjacency;
+use privfit_kernel::engine::Engine;
 use std::cell::Cell;
 
 /// Parts of the public rows; each candidate is trained without each of them and tried on it.
@@ -36,7 +37,14 @@ pub fn job_of(candidate: &Candidate, job: &Job) -> Job {
 }
 
 /// Tries every candidate on public rows; the best comes first. `rows` is the public number of private records.
-pub fn rank(job: &Job, tuning: &Tuning, rows: u64, public: &dyn Records, threads: usize, tick: &dyn Fn()) -> Result<Vec<Tried>> {
+pub fn rank(
+    job: &Job,
+    tuning: &Tuning,
+    rows: u64,
+    public: &dyn Records,
+    engine: &dyn Engine,
+    progress: &dyn Fn(),
+) -> Result<Vec<Tried>> {
     if job.schema.unit != UnitOfPrivacy::Row {
         return Err(Error::misuse("tuning on public rows is for unit = \"row\": tune without --public"));
     }
@@ -65,9 +73,9 @@ pub fn rank(job: &Job, tuning: &Tuning, rows: u64, public: &dyn Records, threads
             let prepared =
                 prepare(&trial, size, true).map_err(|e| Error::misuse(format!("candidate {}: {e}", candidate.text())))?;
             let data = load(&rest, &trial.schema, &entropy, Some(size))?;
-            let artifact = prepared.train(&data, &entropy, threads, &|| {})?;
+            let artifact = prepared.train(&data, engine, &entropy, &|| {})?;
             total += score(&artifact.model, &part, &trial.schema)?;
-            tick();
+            progress();
         }
         tried.push(Tried { candidate: candidate.clone(), score: total / FOLDS as f64 });
     }
@@ -76,7 +84,7 @@ pub fn rank(job: &Job, tuning: &Tuning, rows: u64, public: &dyn Records, threads
 }
 
 /// Runs that `rank` makes.
-pub fn ticks(tuning: &Tuning) -> u64 {
+pub fn steps(tuning: &Tuning) -> u64 {
     FOLDS * tuning.candidates.len() as u64
 }
 

@@ -13,18 +13,19 @@
 //! and by a union bound above sqrt(2 v ln(E(T)/b)) with a chance of at most b; T is drawn by itself, and ln is concave, so that E(T) stands
 //! for T in the first. Both rest on public facts alone, and on records that are drawn independently from those that the model will meet.
 
+use super::evaluate::{Kind, SumNoise, contribution};
+use super::facts::PublicFacts;
+use super::fit::{self, Job, Outcome, Prepared};
+use super::output::Output;
+use super::release::Release;
 use crate::artifact::{Artifact, Training};
 use crate::certificate::grade;
-use crate::data::load::Records;
 use crate::error::{Error, Result};
-use crate::fit::{self, Job, Outcome, Prepared};
-use crate::ledger::{Request, digest};
 use crate::loss::Task;
-use crate::measure::{Kind, SumNoise, contribution};
 use crate::method::show;
 use crate::plan_inputs::{Selection, Tried};
 use privfit_kernel::account::{self, Adjacency, Event, Stopping, Target, calibrate, expected_runs};
-use privfit_kernel::engine::Threads;
+use privfit_kernel::engine::{Engine, Needs};
 use privfit_kernel::{BestOf, Candidates, Dataset, Entropy, HeldOut, Numerics, Rate, Released, Run, Winner};
 use std::collections::BTreeMap;
 
@@ -179,8 +180,7 @@ pub struct Tuned {
     job: Job,
     tuning: Tuning,
     method: &'static str,
-    rows: u64,
-    rows_known: bool,
+    facts: PublicFacts,
 }
 
 /// How far the winner's score may be above what its model reaches on new records: a public fact.
@@ -258,8 +258,7 @@ pub(crate) fn plan(job: &Job, tuning: &Tuning, methods: Option<&[String]>, rows:
     if trial_rows >= rows {
         return Err(Error::misuse(format!("there are {rows} rows: tuning needs more")));
     }
-    let rows_known = whole.problem.rows_known;
-    let held_out = if rows_known { HeldOut::Units(trial_rows as usize) } else { HeldOut::Each(Rate::new(part)?) };
+    let held_out = if whole.problem.rows_known { HeldOut::Units(trial_rows as usize) } else { HeldOut::Each(Rate::new(part)?) };
     let with = |number: usize, epsilon: f64| -> Result<Prepared> {
         let candidate = &tuning.candidates[number];
         let mut job = job.clone();
@@ -302,8 +301,7 @@ pub(crate) fn plan(job: &Job, tuning: &Tuning, methods: Option<&[String]>, rows:
                 job,
                 tuning,
                 method,
-                rows,
-                rows_known,
+                facts: whole.facts().clone(),
             });
         }
         // Nearly proportional; a hair less, so that it ends.
@@ -320,11 +318,6 @@ fn first_guess(stopping: Stopping, target: Target, adjacency: Adjacency) -> Resu
 }
 
 impl Tuned {
-    /// What the whole will cost.
-    pub fn event(&self) -> &Event {
-        &self.event
-    }
-
     /// Each candidate in words, with its plan.
     pub fn candidates(&self) -> impl Iterator<Item = (&str, &Prepared)> {
         self.texts.iter().map(String::as_str).zip(&self.candidates)
@@ -354,31 +347,9 @@ impl Tuned {
         self.optimism
     }
 
-    /// What this job asks of a ledger, under a name.
-    pub fn request(&self, name: &str) -> Result<Request> {
-        let first = self.candidates[0].request(name)?;
-        let said = serde_json::json!({
-            "schema": self.job.schema, "rows": self.rows, "epsilon": self.job.epsilon, "delta": self.job.delta, "loss": self.job.loss,
-            "first": first.digest, "candidates": self.candidates.iter().map(|c| (c.method.name, &c.job().settings.0)).collect::<Vec<_>>(), "settings": self.job.settings.0,
-            "method": self.job.method, "held_out": format!("{:?}", self.held_out), "event": self.event,
-        });
-        let version = env!("CARGO_PKG_VERSION");
-        Ok(Request {
-            job: "tune".into(),
-            digest: digest(&[b"tune", version.as_bytes(), name.as_bytes(), said.to_string().as_bytes()]),
-            event: self.event.clone(),
-            ..first
-        })
-    }
-
-    /// Reads the records.
-    pub fn open(&self, source: &dyn Records, entropy: &Entropy) -> Result<Dataset> {
-        fit::open(source, &self.job.schema, entropy, self.rows_known.then_some(self.rows))
-    }
-
-    /// Trains, and lets the best leave. Ticks once for each run.
-    pub fn train(&self, data: Dataset, entropy: &Entropy, threads: usize, tick: &dyn Fn()) -> Result<Artifact> {
-        let released = self.select(data, entropy, threads, tick)?;
+    /// Trains, and lets the best leave. Reports each run.
+    pub fn train(&self, data: Dataset, engine: &dyn Engine, entropy: &Entropy, progress: &dyn Fn()) -> Result<Artifact> {
+        let released = self.select(data, engine, entropy, progress)?;
         let (event, numerics) = (released.event().clone(), released.numerics());
         let simulated = entropy.is_simulated();
         // No run at all has a chance with the Poisson law; then weights of 0 are what leaves.
@@ -417,10 +388,10 @@ impl Tuned {
             ));
         }
         training.reason = None;
-        training.rows = self.rows;
+        training.rows = self.facts.rows;
         for line in &mut training.public {
             if line.starts_with("number of") {
-                *line = line.replacen(&(self.rows - self.trial_rows).to_string(), &self.rows.to_string(), 1);
+                *line = line.replacen(&(self.facts.rows - self.trial_rows).to_string(), &self.facts.rows.to_string(), 1);
             }
         }
         training.public.push(format!("settings: {} candidates, and how often they are tried", self.texts.len()));
@@ -455,13 +426,51 @@ impl Tuned {
     pub(crate) fn select(
         &self,
         data: Dataset,
+        engine: &dyn Engine,
         entropy: &Entropy,
-        threads: usize,
-        tick: &dyn Fn(),
+        progress: &dyn Fn(),
     ) -> Result<Released<Option<Winner>>> {
-        let engine = Threads::new(threads);
         let split = data.split(entropy, self.held_out)?;
-        Ok(self.best.run(&split, &engine, entropy, self.job.adjacency, self, tick)?)
+        Ok(self.best.run(&split, engine, entropy, self.job.adjacency, self, progress)?)
+    }
+}
+
+impl Release for Tuned {
+    fn kind(&self) -> &'static str {
+        "tune"
+    }
+
+    fn facts(&self) -> &PublicFacts {
+        &self.facts
+    }
+
+    fn event(&self) -> &Event {
+        &self.event
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::Records
+    }
+
+    fn steps(&self) -> u64 {
+        self.runs()
+    }
+
+    fn statement(&self) -> serde_json::Value {
+        let candidates: Vec<_> = self.candidates.iter().map(|c| (c.method.name, &c.job().settings.0)).collect();
+        serde_json::json!({
+            "schema": self.job.schema, "rows": self.facts.rows, "epsilon": self.job.epsilon, "delta": self.job.delta,
+            "loss": self.job.loss, "first": self.candidates[0].statement(), "candidates": candidates,
+            "settings": self.job.settings.0, "method": self.job.method, "held_out": format!("{:?}", self.held_out), "event": self.event,
+        })
+    }
+
+    fn run(&self, data: Dataset, engine: &dyn Engine, entropy: &Entropy, progress: &dyn Fn()) -> Result<Output> {
+        Ok(Output::Model(Box::new(self.train(data, engine, entropy, progress)?)))
+    }
+
+    fn read(&self, bytes: &[u8]) -> Result<Output> {
+        Ok(Output::Model(Box::new(Artifact::from_bytes(bytes)?)))
     }
 }
 
@@ -538,7 +547,8 @@ mod tests {
             }
         }
         files.extend(
-            ["tune.rs", "measure.rs", "fit.rs", "metric.rs", "model.rs", "linear.rs", "affine.rs"].map(|f| source.join(f)),
+            ["job/tune.rs", "job/evaluate.rs", "job/fit.rs", "metric.rs", "model.rs", "linear.rs", "affine.rs"]
+                .map(|f| source.join(f)),
         );
         assert!(files.len() > 40, "{files:?}");
         let places = [

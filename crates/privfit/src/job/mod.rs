@@ -1,0 +1,14 @@
+//! Jobs: what is asked for, planned from public facts, and released in the one order that is safe.
+
+pub mod bounds;
+pub mod evaluate;
+pub mod facts;
+pub mod fit;
+pub mod output;
+pub mod release;
+pub mod tune;
+pub mod tune_public;
+
+pub use facts::PublicFacts;
+pub use output::Output;
+pub use release::{Release, release};

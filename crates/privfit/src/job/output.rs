@@ -1,0 +1,57 @@
+//! What comes out of a job.
+
+use super::evaluate::PrivateMetrics;
+use crate::artifact::Artifact;
+use crate::certificate::Declared;
+use crate::error::{Error, Result};
+use crate::ledger::Position;
+
+/// What a release made.
+pub enum Output {
+    /// A model file.
+    Model(Box<Artifact>),
+    /// Metrics with noise.
+    Metrics(PrivateMetrics),
+    /// A schema whose open bounds are filled in.
+    Bounds(String),
+}
+
+impl Output {
+    /// The bytes that are committed and published.
+    pub fn bytes(&self) -> Result<Vec<u8>> {
+        match self {
+            Output::Model(artifact) => Ok(artifact.to_json()?.into_bytes()),
+            Output::Metrics(metrics) => serde_json::to_vec(metrics).map_err(|_| Error::Host),
+            Output::Bounds(schema) => Ok(schema.clone().into_bytes()),
+        }
+    }
+
+    /// What a model states about itself, and where its ledger stands.
+    pub(crate) fn stating(self, declared: Declared, position: Option<&Position>) -> Output {
+        match self {
+            Output::Model(artifact) => {
+                let artifact = artifact.with_declared(declared);
+                Output::Model(Box::new(match position {
+                    Some(position) => artifact.with_ledger(position.clone()),
+                    None => artifact,
+                }))
+            }
+            other => other,
+        }
+    }
+
+    /// The model, if that is what was made.
+    pub fn into_model(self) -> Option<Artifact> {
+        if let Output::Model(artifact) = self { Some(*artifact) } else { None }
+    }
+
+    /// The metrics, if that is what was made.
+    pub fn into_metrics(self) -> Option<PrivateMetrics> {
+        if let Output::Metrics(metrics) = self { Some(metrics) } else { None }
+    }
+
+    /// The schema, if that is what was made.
+    pub fn into_bounds(self) -> Option<String> {
+        if let Output::Bounds(schema) = self { Some(schema) } else { None }
+    }
+}

@@ -124,6 +124,9 @@ pub trait Engine: Sync {
     /// The key that counts: that of the first process where one owner runs all of them, its own otherwise. Never public.
     fn secret(&self, own: Key) -> Result<Confidential<[u8; 32]>>;
 
+    /// This process has failed: the others are told, and whatever they ask next fails too, so that none waits for ever.
+    fn abandon(&self);
+
     /// Public bytes of the first process (which plan, which code, choices that are public), to all of them.
     fn agree(&self, public: &[u8]) -> Result<Vec<u8>>;
 }

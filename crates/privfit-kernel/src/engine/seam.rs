@@ -28,14 +28,14 @@ impl<'d> Seam<'d> {
                 "give a number below that of processes, and a divisor of at least 1",
             ));
         }
-        let mut run = 0;
+        // Drawn in any case, so that later draws of a simulation do not depend on how many processes there are.
+        let mut run = entropy.rng(Stream::Initialisation)?.word();
         if place.processes > 1 {
             let mut hasher = DefaultHasher::new();
             hasher.write(format!("{planned:?} {}", env!("CARGO_PKG_VERSION")).as_bytes());
             // Wide and plain instructions add in another order.
             hasher.write_u8(u8::from(crate::store::compressed::wide()));
             let own = hasher.finish().to_le_bytes();
-            run = entropy.rng(Stream::Initialisation)?.word();
             let all = engine.agree(&[own, run.to_le_bytes()].concat())?;
             let (Some(plan), Some(number)) = (all.get(..8), all.get(8..16)) else { return Err(lost()) };
             if plan != own {

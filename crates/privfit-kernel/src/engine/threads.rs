@@ -97,6 +97,8 @@ impl Engine for Threads {
         Ok(own.into_secret())
     }
 
+    fn abandon(&self) {}
+
     fn agree(&self, public: &[u8]) -> Result<Vec<u8>> {
         Ok(public.to_vec())
     }

@@ -30,6 +30,36 @@ pub trait Records {
     fn open_labels(&self, part: usize, schema: &Schema) -> Result<Box<dyn Reader + '_>>;
     /// Whether labels are where the schema needs them: said before anything is counted or spent.
     fn check(&self, schema: &Schema) -> Result<()>;
+    /// Where these records stand, if other processes hold the others.
+    fn share(&self) -> Option<Share> {
+        None
+    }
+    /// Directory whose disk is to hold the encoded rows; none for memory.
+    fn directory(&self) -> Option<&Path> {
+        None
+    }
+}
+
+/// Units of one process among those of all processes. Public.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Index of the first one, a multiple of 4096.
+    pub first: u64,
+    /// All units.
+    pub total: u64,
+}
+
+/// Where encoded rows are collected.
+pub(crate) fn builder(source: &dyn Records, shape: RowShape, entropy: &Entropy) -> Result<DatasetBuilder> {
+    let mut builder = DatasetBuilder::new(entropy, shape)?;
+    if let Some(directory) = source.directory() {
+        builder = builder.on_disk(directory)?;
+    }
+    let whole = |n: u64| usize::try_from(n).map_err(|_| Error::Host);
+    Ok(match source.share() {
+        Some(share) => builder.place(whole(share.first)?, whole(share.total)?)?,
+        None => builder,
+    })
 }
 
 /// Files with records.
@@ -209,8 +239,9 @@ pub fn load(source: &dyn Records, schema: &Schema, entropy: &Entropy, rows: Opti
     source.check(schema)?;
     let rows_per_unit = rows_per_unit(schema);
     let shape = RowShape { dimension: schema.dimension(), row_norm: 1.0, sparse: is_sparse(schema), rows_per_unit };
-    let mut builder = DatasetBuilder::new(entropy, shape)?;
-    if let (None, Some(rows)) = (rows_per_unit, rows) {
+    let mut builder = builder(source, shape, entropy)?;
+    let own = source.share().is_none();
+    if let (None, Some(rows), true) = (rows_per_unit, rows, own) {
         builder.reserve(usize::try_from(rows).map_err(|_| Error::Host)?, 0)?;
     }
     let mut loader = Loader { builder, units: Units::default() };
@@ -220,7 +251,7 @@ pub fn load(source: &dyn Records, schema: &Schema, entropy: &Entropy, rows: Opti
         let encoder = Encoder::new(schema, reader.columns(), true)?;
         if part == 0 {
             let all = read_labels(source, schema, &encoder)?;
-            if let (Some(rows), Some(all)) = (rows, &all)
+            if let (Some(rows), Some(all), true) = (rows, &all, own)
                 && all.len() as u64 != rows
             {
                 return Err(unequal(rows, all.len() as u64));

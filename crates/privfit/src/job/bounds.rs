@@ -10,14 +10,14 @@ use super::facts::PublicFacts;
 use super::output::Output;
 use super::release::Release;
 use crate::data::encode::number;
-use crate::data::load::Records;
+use crate::data::load::{Records, builder};
 use crate::data::{Cell, Record};
 use crate::error::{Error, Result};
 use crate::loss::mean::COUNTS;
 use crate::schema::{Schema, UnitOfPrivacy, quote};
 use privfit_kernel::account::{Adjacency, Event, Target, calibrate};
 use privfit_kernel::engine::{Engine, Needs};
-use privfit_kernel::{Contribution, Dataset, DatasetBuilder, Draw, Entropy, Gaussian, Mechanism, RowShape, Run, Sink, Unit};
+use privfit_kernel::{Contribution, Dataset, Draw, Entropy, Gaussian, Mechanism, RowShape, Run, Sink, Unit};
 use serde::{Deserialize, Serialize};
 
 /// What a schema has from a paid step.
@@ -246,7 +246,7 @@ impl BoundsRelease {
         let (columns, buckets) = (self.draft.open.len(), self.edges.len() + 1);
         let shape =
             RowShape { dimension: columns * buckets, row_norm: (columns as f64).sqrt(), sparse: true, rows_per_unit: None };
-        let mut builder = DatasetBuilder::new(entropy, shape)?;
+        let mut builder = builder(source, shape, entropy)?;
         for part in 0..source.parts() {
             let mut reader = source.open(part, &self.draft.schema)?;
             let mut places = Vec::new();

@@ -69,11 +69,11 @@ impl PublicFacts {
 
     /// The number is public where it is known, so that a file that changed in between may be noticed.
     pub(crate) fn same_count(&self, data: &Dataset) -> Result<()> {
-        match self.rows_known() && self.rows != data.slots() as u64 {
+        match self.rows_known() && self.rows != data.total() as u64 {
             true => Err(Error::misuse(format!(
                 "{} rows were declared or counted and {} were read: do not change the files meanwhile",
                 self.rows,
-                data.slots()
+                data.total()
             ))),
             false => Ok(()),
         }
@@ -112,7 +112,10 @@ pub fn public_rows(
         (Some(rows), _) if grouped || adjacency == Adjacency::AddRemove => Ok((rows, false)),
         (Some(rows), None) => Ok((rows, false)),
         (declared, Some(source)) => {
-            let counted = count(source, schema)?;
+            let counted = match source.share() {
+                Some(share) => share.total,
+                None => count(source, schema)?,
+            };
             match declared {
                 Some(rows) if rows != counted => Err(Error::misuse(format!(
                     "{rows} rows are declared and the files have {counted}: the guarantee rests on the true number, correct the declaration"

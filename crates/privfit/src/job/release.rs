@@ -195,18 +195,18 @@ pub fn release(release: &dyn Release, context: Context<'_>) -> Result<Delivered>
     if place.process > 0 {
         return follow(release, context);
     }
-    let begun = std::cell::Cell::new(false);
-    let delivered = lead(release, context, &|| {
-        begun.set(true);
-        Ok(engine.agree(GO).map(|_| ())?)
+    let delivered = lead(release, context, &|| Ok(engine.agree(GO).map(|_| ())?)).and_then(|delivered| {
+        // Those who wait for a beginning hear that there is none, the others what was released.
+        engine.agree(if delivered.before { BEFORE } else { &delivered.bytes })?;
+        Ok(delivered)
     });
-    // Whoever waits must hear of a failure, before the run or after it.
-    let heard = engine.agree(delivered.as_ref().map_or(STOP, |d| if begun.get() { &d.bytes } else { STOP }));
-    delivered.and_then(|d| heard.map(|_| d).map_err(Error::from))
+    delivered.inspect_err(|_| engine.abandon())
 }
 
+/// The first process begins.
 const GO: &[u8] = b"go";
-const STOP: &[u8] = b"";
+/// The request was released before: nobody runs.
+const BEFORE: &[u8] = b"before";
 
 /// Refuses a plan that an engine can't run.
 pub fn check_engine(needs: Needs, engine: &dyn Engine) -> Result<()> {
@@ -239,16 +239,11 @@ fn run(release: &dyn Release, context: &Context<'_>, position: Option<&Position>
 
 /// A process that is not the first: what the first one published is what counts.
 fn follow(release: &dyn Release, context: Context<'_>) -> Result<Delivered> {
-    let stopped = || Error::Refused("the first process of the job did not release anything: see what it says".into());
     if context.engine.agree(&[])? != GO {
-        return Err(stopped());
+        return Err(Error::Refused("this request was released before, and the first process delivers it again".into()));
     }
-    let mine = run(release, &context, None);
+    run(release, &context, None).inspect_err(|_| context.engine.abandon())?;
     let bytes = context.engine.agree(&[])?;
-    mine?;
-    if bytes == STOP {
-        return Err(stopped());
-    }
     Ok(Delivered { output: release.read(&bytes)?, bytes, before: false, request: None })
 }
 

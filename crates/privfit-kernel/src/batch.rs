@@ -103,12 +103,6 @@ impl<'d> Batch<'d> {
         let dimension = contribution.dimension;
         let kinds = [GridKind::Clipped, GridKind::Spherical { dimension }, GridKind::Scores];
         let grid = self.grid(noise, dimension, &kinds)?;
-        if grid.kind == GridKind::Scores && (self.data.total() as f64) * grid.bound as f64 >= 2f64.powi(62) {
-            // Wrapping is harmless for added noise, which wraps with it; a comparison of scores would see it.
-            return Err(Error::Mismatch {
-                what: "scores of so many records do not fit in 64 bits: give their number to Exponential::new",
-            });
-        }
         let in_l2 = grid.kind == GridKind::Spherical { dimension };
         let per_unit = 1.0 / grid.unit;
         let add = |range: Range<usize>, out: &mut [i64]| {
@@ -215,9 +209,6 @@ impl<'d> Batch<'d> {
         let grid = self.grid(clocks, signs * dimension, &[clocks.grid.kind])?;
         if weights.len() != dimension {
             return Err(Error::Mismatch { what: "the number of weights is not features x outputs" });
-        }
-        if (self.data.total() as f64) * grid.bound as f64 >= 2f64.powi(61) {
-            return Err(Error::Mismatch { what: "scores of so many records do not fit in 64 bits" });
         }
         let marks = self.chosen.marks(self.data.slots());
         let add = |range: Range<usize>, out: &mut [i64]| {

@@ -4,6 +4,7 @@ use crate::account::Event;
 use crate::error::{Error, Result};
 use crate::norm::{L1, L2, LInf, Norm, root_up};
 use crate::sampling::sampler::{Sampler, Shape};
+use crate::store::dataset::MOST_UNITS;
 use crate::value::{Brand, Numerics};
 
 /// How far one unit can move an integer value.
@@ -480,9 +481,11 @@ pub struct Exponential {
 }
 
 impl Exponential {
-    /// For scores of which one unit moves each by at most `clip`; `noise_multiplier` is the Gumbel scale over that.
-    pub fn new(clip: f64, noise_multiplier: f64, rows: u64) -> Result<Exponential> {
-        let grid = Grid { kind: GridKind::Scores, ..Laplace::new(clip, noise_multiplier, rows)?.grid };
+    /// For scores of which one unit moves each by at most `clip`; `noise_multiplier` is the Gumbel scale over that. The grid is so coarse that
+    /// no sum of scores wraps, however many units there are: wrapping is harmless for added noise, which wraps with it, and not for a
+    /// comparison.
+    pub fn new(clip: f64, noise_multiplier: f64) -> Result<Exponential> {
+        let grid = Grid { kind: GridKind::Scores, ..Laplace::new(clip, noise_multiplier, MOST_UNITS as u64)?.grid };
         Ok(Exponential { grid })
     }
 

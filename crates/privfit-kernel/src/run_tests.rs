@@ -298,7 +298,7 @@ fn selection_then_values_on_the_selected() {
     }
     let data = b.build();
     let engine = Threads::new(2);
-    let scores = Exponential::new(0.5, 20.0, 3000).unwrap();
+    let scores = Exponential::new(0.5, 20.0).unwrap();
     let values = Gaussian::for_selected(&scores, 2, 20.0).unwrap();
     let planned = Event::Compose(vec![scores.event().repeated(2), values.event(2)]);
     // Absolute values, so that both signs can be chosen.
@@ -347,7 +347,7 @@ fn grids_are_not_interchangeable() {
         Gaussian::for_output(1.0, 1.0, 10.0, 1.0, 4).unwrap(),
         Gaussian::for_votes(1.0).unwrap(),
         Gaussian::for_gradients(1.0, 1.0).unwrap(),
-        Gaussian::for_selected(&Exponential::new(1.0, 1.0, 10).unwrap(), 4, 1.0).unwrap(),
+        Gaussian::for_selected(&Exponential::new(1.0, 1.0).unwrap(), 4, 1.0).unwrap(),
     ] {
         assert!(sum_refused(&m));
     }
@@ -361,7 +361,7 @@ fn grids_are_not_interchangeable() {
     });
     assert!(refused.is_err());
     // Scores that could wrap are refused: a comparison is not post-processing of added noise.
-    let scores = Exponential::new(1.0, 0.5f64.powi(20), 1).unwrap();
+    let scores = Exponential::new(1.0, 0.5f64.powi(20)).unwrap();
     let mut run = Run::begin(&data, &engine, &entropy, &Exponential::event(&scores)).unwrap();
     let refused = run.at(&scores, |run, scale| {
         let clocks = run.draw(&scale, 4)?;
@@ -667,7 +667,7 @@ pub(super) fn panicking_contribution() {
 fn chosen_scores_are_not_chosen_votes() {
     let data = dataset(60, 4, false, None);
     let (engine, entropy) = (Threads::new(1), Entropy::simulated(5));
-    let (scores, votes) = (Exponential::new(1.0, 20.0, 60).unwrap(), Exponential::for_votes(20.0).unwrap());
+    let (scores, votes) = (Exponential::new(1.0, 20.0).unwrap(), Exponential::for_votes(20.0).unwrap());
     let (own, other) = (Gaussian::for_selected(&scores, 2, 20.0).unwrap(), Gaussian::for_selected(&votes, 2, 20.0).unwrap());
     let replaced = |m: &Gaussian| GaussianAccountant.epsilon(&m.event(2), Adjacency::ReplaceOne, 1e-6).unwrap().upper;
     assert!(replaced(&own) > 1.9 * replaced(&other), "the claim would be half of the truth");

@@ -173,7 +173,7 @@ fn neighbours_move_sums_by_at_most_the_reach() {
     let l2 = Gaussian::new(0.3, 0.9, 1000).unwrap();
     let l1 = Laplace::new(0.3, 0.9, 1000).unwrap();
     let spherical = Laplace::spherical(0.3, 0.9, 1000, d).unwrap();
-    let linf = Exponential::new(0.3, 0.9, 1000).unwrap();
+    let linf = Exponential::new(0.3, 0.9).unwrap();
     let gradient = Gaussian::for_gradients(1.0, 0.7).unwrap();
     let gradient3 = Gaussian::for_gradients(SOFTMAX.lipschitz, 0.7).unwrap();
     let mut largest = 0.0f64;

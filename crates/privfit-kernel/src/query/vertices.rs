@@ -150,10 +150,6 @@ impl<'d> VertexScores<'d> {
         if start.len() != d {
             return Err(Error::Mismatch { what: "the number of weights is not the number of features" });
         }
-        // Sums must not wrap, and rows and coordinates are numbered in 32 bits.
-        if data.total() as f64 * grid.bound as f64 >= 2f64.powi(62) || n >= u32::MAX as usize || d >= u32::MAX as usize {
-            return Err(Error::Mismatch { what: "scores of so many records do not fit in 64 bits" });
-        }
         let mut scores = VertexScores {
             data,
             columns: data.columns(),

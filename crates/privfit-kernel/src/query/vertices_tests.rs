@@ -340,7 +340,7 @@ fn choices_are_recorded_and_misuse_is_refused() {
         run.execute(ScoreVertices { on: &everyone, mechanism: &mechanism, loss: &LOGISTIC, simplex: false, start: &[0.0; 3] })
             .is_err()
     );
-    let clipped = Exponential::new(1.0, 9.0, N as u64).unwrap();
+    let clipped = Exponential::new(1.0, 9.0).unwrap();
     assert!(
         run.execute(ScoreVertices { on: &everyone, mechanism: &clipped, loss: &LOGISTIC, simplex: false, start: &start(false) })
             .is_err(),

@@ -1,9 +1,9 @@
 //! Collects records one at a time, each by a rule that looks at no other record.
 
 use super::compressed::CompressedBuilder;
-use super::dataset::{ALIGNMENT, Dataset, RowShape, next_id};
+use super::dataset::{ALIGNMENT, Dataset, MOST_UNITS, RowShape, next_id};
 use super::dense::PADDING;
-use super::memory::{Growing, Memory, zeros};
+use super::memory::{Growing, Memory, no_memory, zeros};
 use super::quantise_row;
 use super::rows::Rows;
 use crate::error::{Error, Result};
@@ -99,6 +99,9 @@ impl DatasetBuilder {
 
     /// These are the units from index `first` on, of `total` in all processes.
     pub fn place(self, first: usize, total: usize) -> Result<DatasetBuilder> {
+        if total > MOST_UNITS {
+            return Err(Error::domain("units of all processes", total, "give at most 4294967294"));
+        }
         if !first.is_multiple_of(ALIGNMENT) {
             return Err(Error::domain("index of the first unit", first, "give a multiple of 4096"));
         }
@@ -175,6 +178,9 @@ impl DatasetBuilder {
             return false;
         }
         self.in_unit += usize::from(self.shape.rows_per_unit.is_some());
+        if self.labels.len() >= MOST_UNITS {
+            no_memory();
+        }
         self.labels.push(if label.is_finite() { label } else { 0.0 });
         true
     }

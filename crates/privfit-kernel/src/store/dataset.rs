@@ -40,6 +40,10 @@ pub(super) fn next_id() -> u64 {
 /// a multiple of it, so that no bit depends on how units are divided among processes.
 pub const ALIGNMENT: usize = 4096;
 
+/// Most units. Rows are numbered in 32 bits, and scores of so many, each below 2^30, do not wrap; where there are more it is as if memory had
+/// ended, so that no other error depends on how many there are.
+pub(crate) const MOST_UNITS: usize = u32::MAX as usize - 1;
+
 /// Public facts about rows.
 #[derive(Clone, Copy, Debug)]
 pub struct RowShape {

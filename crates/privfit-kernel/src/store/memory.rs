@@ -14,7 +14,7 @@ use std::path::Path;
 /// and how many rows there are may be private; whoever catches a panic while data are open says one thing for all of them.
 pub struct NoMemory;
 
-fn no_memory() -> ! {
+pub(super) fn no_memory() -> ! {
     std::panic::panic_any(NoMemory)
 }
 

@@ -94,7 +94,7 @@ pub(crate) fn run(rows: usize, features: usize, repeats: usize) -> Result<(), Fa
 
     let mechanism = Gaussian::for_gradients(1.0, 1.0)?;
     let mut totals: Vec<Vec<f64>> = Vec::new();
-    let loss = privfit::loss::logistic::logistic(1, 2, 1.0, [1.0, 1.0]);
+    let loss = privfit::kernel::loss::logistic(1, 2, 1.0, [1.0, 1.0]);
     let mut ours = |threads: usize| -> Result<f64, privfit::KernelError> {
         let engine = Threads::new(threads);
         let planned = Event::AtMost { times: 1000, event: Box::new(mechanism.event(features)) };

@@ -191,9 +191,9 @@ fn measure(options: &Options) -> Result<(), KernelError> {
     builder.reserve(rows, rows * non_zeros)?;
     Rows::each(options, |row, label| builder.sparse_row(row, label));
     let data = builder.build();
-    let loss = privfit::loss::logistic::logistic(1, 2, 1.0, [1.0, 1.0]);
+    let loss = privfit::kernel::loss::logistic(1, 2, 1.0, [1.0, 1.0]);
     let target = Target { epsilon: options.epsilon, delta: 1.0 / (rows as f64 * rows as f64) };
-    let choice = |noise: f64| Exponential::for_gradients(loss.lipschitz, 1.0, 1.0, noise);
+    let choice = |noise: f64| Exponential::for_gradients(loss.lipschitz(), 1.0, 1.0, noise);
     let event = |noise: f64| choice(noise).map(|m| m.event().repeated(steps));
     let mechanism = choice(calibrate(target, event, Adjacency::ZeroOut)?)?;
     let planned = mechanism.event().repeated(steps);

@@ -123,7 +123,7 @@ impl Common {
         if schema.is_none() && !self.data.is_empty() {
             return Err(Failure::misuse("data need their public facts: add --schema FILE"));
         }
-        let pure = method::find(method).is_some_and(|m| m.name == "objective-pure");
+        let pure = method::find(method).is_some_and(|m| m.can.pure_only);
         Ok(Question {
             method: method.to_string(),
             loss: self.loss.clone(),
@@ -253,7 +253,7 @@ impl Common {
         }
         for name in &names {
             let mut question = self.question(name, self.rows.unwrap_or(20))?;
-            if self.method.is_none() && ["sgd", "frank-wolfe"].iter().any(|n| name.contains(n)) && self.set.is_empty() {
+            if self.method.is_none() && method::find(name).is_some_and(|m| m.can.many_steps) && self.set.is_empty() {
                 // Plans for many sampled steps take seconds, and what is released has the same grid.
                 question.settings.0.extend(
                     method::find(name).and_then(|m| m.settings.iter().find(|s| s.0 == "steps")).map(|s| (s.0.to_string(), 5.0)),

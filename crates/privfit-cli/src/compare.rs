@@ -61,7 +61,7 @@ impl Facts {
         }
         let values = match entry.kind {
             Kind::Classes => TargetValues::Classes((0..classes).map(|c| c.to_string()).collect()),
-            Kind::Number => TargetValues::Bounds(if entry.name == "poisson" { 0.0 } else { -1.0 }, 1.0),
+            Kind::Number => TargetValues::Bounds(if entry.counts { 0.0 } else { -1.0 }, 1.0),
             Kind::Location => TargetValues::None,
         };
         let located = values == TargetValues::None;
@@ -107,7 +107,7 @@ impl Facts {
         let delta = self.delta.unwrap_or(usual);
         let job = self.job(self.schema()?, delta);
         let chosen = prepare(&job, self.rows, false).map_err(|e| Misuse(e.to_string()))?;
-        let (chosen, reason) = (chosen.method.name, auto::reason(&chosen.problem));
+        let (chosen, reason) = (chosen.method.name, auto::choose(&chosen.problem).1);
         let bar = crate::progress::Bar::new(method::ALL.len() as u64, format == Format::Text, "planning");
         let mut rows = planned_by_all(&job, self.rows, &|| bar.step());
         bar.finish();

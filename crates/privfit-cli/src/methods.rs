@@ -56,18 +56,9 @@ fn status(method: &Method) -> &'static str {
     if method.published { "published form, for comparison only (--compare)" } else { "private" }
 }
 
-/// The losses that a method takes: said by what it needs, and by the two losses without scores.
+/// The losses that a method takes.
 pub(crate) fn losses(method: &Method) -> Vec<&'static str> {
-    let needs = method.needs;
-    let takes = |l: &LossEntry| match l.name {
-        "mean" => needs.contains("loss mean"),
-        "geometric-median" => needs.contains("any loss but mean"),
-        _ if needs.starts_with("squared loss") => l.name == "squared",
-        _ if needs.contains("for two classes") && l.kind != Kind::Classes => false,
-        "hinge" => !needs.contains("smooth loss"),
-        _ => !(l.many && needs.contains("one score")),
-    };
-    loss::ALL.iter().filter(|l| takes(l)).map(|l| l.name).collect()
+    loss::ALL.iter().filter(|l| method.can.takes(l)).map(|l| l.name).collect()
 }
 
 /// The same, in few words.
@@ -120,10 +111,10 @@ fn overview() {
 
 /// The same facts for every example: a table of 20 numbers.
 fn example(m: &Method) -> Example {
-    let loss = losses(m).first().copied().unwrap_or("logistic");
-    let pure = m.needs.contains("delta = 0");
+    let loss = losses(m).first().copied().unwrap_or_default();
+    let pure = m.can.pure_only;
     let mut extra = String::new();
-    if m.needs.contains("L1 ball") {
+    if m.can.in_l1_ball {
         extra.push_str(" --constraint l1:10");
     }
     if m.settings.iter().any(|s| s.0 == "sparsity") {

@@ -2,11 +2,11 @@
 
 use crate::engine::{Pass, Seam};
 use crate::error::{Error, Result};
+use crate::loss::Loss;
 use crate::mechanism::{Grid, GridKind, ROW_LIMIT};
 use crate::norm::{L2, LInf, Norm, quantise};
 use crate::query::contribution::{Blockwise, Contribution, Draw, Sink, Units};
-use crate::query::gradient::{SlopeGrid, add_gradients};
-use crate::query::loss::Loss;
+use crate::query::gradient::{DerivativeGrid, add_gradients};
 use crate::quiet::quietly;
 use crate::store::dataset::Dataset;
 use crate::store::memory::zeros;
@@ -141,7 +141,7 @@ impl<'d> Batch<'d> {
     }
 
     /// Sum of gradients of a linear model with weights output after output; the mechanism must come from
-    /// `Gaussian::for_gradients` with clip = loss constant x row norm. One row to a unit: slope times row on 16-bit integers.
+    /// `Gaussian::for_gradients` with clip = loss constant x row norm. One row to a unit: derivative times row on 16-bit integers.
     /// Several: the unit's gradient is summed in f64, then clipped.
     pub fn gradient_sum<'id>(&self, noise: &Noise<'id, L2>, weights: &[f64], loss: &Loss) -> Result<Bounded<'id, L2>> {
         loss.validate()?;
@@ -154,22 +154,22 @@ impl<'d> Batch<'d> {
             return Ok(self.finish(self.unit_gradients(&grid, weights, loss), grid));
         }
         let clip = loss.lipschitz * self.data.row_norm;
-        let slopes = SlopeGrid::new(loss, &grid, ROW_LIMIT).filter(|_| (grid.clip / clip - 1.0).abs() < 1e-9);
-        let Some(slopes) = slopes else {
+        let derivatives = DerivativeGrid::new(loss, &grid, ROW_LIMIT).filter(|_| (grid.clip / clip - 1.0).abs() < 1e-9);
+        let Some(derivatives) = derivatives else {
             return Err(Error::Mismatch {
                 what: "16-bit gradients need Gaussian::for_gradients with clip = loss constant x row norm",
             });
         };
         let marks = self.chosen.marks(self.data.slots());
         let add = |range: Range<usize>, out: &mut [i64]| {
-            add_gradients(self.data, range, marks.as_deref(), weights, loss, slopes, out);
+            add_gradients(self.data, range, marks.as_deref(), weights, loss, derivatives, out);
         };
         Ok(self.finish(self.share(1, dimension, &add), grid))
     }
 
     /// Scores for a choice among corners: first the negative gradient, coordinate after coordinate, then the gradient, so that the
     /// highest score is the coordinate and sign along which the loss falls most. The mechanism must come from
-    /// `Exponential::for_gradients`. A slope, and a cell, are cut on the integers by themselves, one row to a unit.
+    /// `Exponential::for_gradients`. A derivative, and a cell, are cut on the integers by themselves, one row to a unit.
     pub fn gradient_scores<'id>(&self, clocks: &Noise<'id, LInf>, weights: &[f64], loss: &Loss) -> Result<Bounded<'id, LInf>> {
         // One score for each coordinate leaves out the negative corners.
         let signs = if clocks.values.len() == self.data.dimension * loss.outputs { 1 } else { 2 };
@@ -202,9 +202,9 @@ impl<'d> Batch<'d> {
         Ok(self.finish(total, grid))
     }
 
-    /// Sum of slope x cell, both cut on the integers.
+    /// Sum of derivative x cell, both cut on the integers.
     fn capped_gradient(&self, clocks: &Noise<'_, LInf>, signs: usize, weights: &[f64], loss: &Loss) -> Result<(Vec<i64>, Grid)> {
-        let slopes = self.score_slopes(&clocks.grid, loss)?;
+        let derivatives = self.score_derivatives(&clocks.grid, loss)?;
         let dimension = self.data.dimension * loss.outputs;
         let grid = self.grid(clocks, signs * dimension, &[clocks.grid.kind])?;
         if weights.len() != dimension {
@@ -212,13 +212,13 @@ impl<'d> Batch<'d> {
         }
         let marks = self.chosen.marks(self.data.slots());
         let add = |range: Range<usize>, out: &mut [i64]| {
-            add_gradients(self.data, range, marks.as_deref(), weights, loss, slopes, out);
+            add_gradients(self.data, range, marks.as_deref(), weights, loss, derivatives, out);
         };
         Ok((self.share(1, dimension, &add), grid))
     }
 
-    /// How slopes become integers in scores that are gradients, if the grid was made for them, for this loss and for these rows.
-    pub(crate) fn score_slopes(&self, grid: &Grid, loss: &Loss) -> Result<SlopeGrid> {
+    /// How derivatives become integers in scores that are gradients, if the grid was made for them, for this loss and for these rows.
+    pub(crate) fn score_derivatives(&self, grid: &Grid, loss: &Loss) -> Result<DerivativeGrid> {
         loss.validate()?;
         let GridKind::GradientScores { cap } = grid.kind else {
             return Err(Error::Mismatch { what: "scores that are gradients need Exponential::for_gradients" });
@@ -227,15 +227,15 @@ impl<'d> Batch<'d> {
             return Err(Error::unsupported("scores of units with several rows", "declare one row to a unit"));
         }
         let clip = loss.lipschitz * self.data.row_norm * cap as f64 / ROW_LIMIT as f64;
-        let slopes = SlopeGrid::new(loss, grid, cap).filter(|_| (grid.clip / clip - 1.0).abs() < 1e-9);
-        slopes.ok_or(Error::Mismatch { what: "Exponential::for_gradients was made for another loss or row norm" })
+        let derivatives = DerivativeGrid::new(loss, grid, cap).filter(|_| (grid.clip / clip - 1.0).abs() < 1e-9);
+        derivatives.ok_or(Error::Mismatch { what: "Exponential::for_gradients was made for another loss or row norm" })
     }
 
     fn unit_gradients(&self, grid: &Grid, weights: &[f64], loss: &Loss) -> Vec<i64> {
         let (d, k) = (self.data.dimension, loss.outputs);
         let add = |range: Range<usize>, out: &mut [i64]| {
             let mut sum = vec![0f64; d * k];
-            let (mut scores, mut slopes) = (vec![0f64; k], vec![0f64; k]);
+            let (mut scores, mut derivatives) = (vec![0f64; k], vec![0f64; k]);
             let mut integers = Vec::new();
             self.chosen.each(range, |slot| {
                 let unit = self.data.unit(slot);
@@ -244,8 +244,8 @@ impl<'d> Batch<'d> {
                     for o in 0..k {
                         scores[o] = unit.dot(row, &weights[o * d..(o + 1) * d]);
                     }
-                    loss.bounded_slopes(&scores, &[unit.label(row)], &mut slopes);
-                    for (o, s) in slopes.iter().enumerate() {
+                    loss.bounded_derivatives(&scores, &[unit.label(row)], &mut derivatives);
+                    for (o, s) in derivatives.iter().enumerate() {
                         unit.each(row, |j, x| sum[o * d + j] += s * x);
                     }
                 }

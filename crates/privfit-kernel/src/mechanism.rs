@@ -29,7 +29,7 @@ pub(crate) enum GridKind {
     Clipped,
     /// Contributions of so many coordinates, clipped in L2 although the noise is calibrated in L1.
     Spherical { dimension: usize },
-    /// Slope times row, 16-bit.
+    /// Derivative times row, 16-bit.
     Gradient,
     /// A whole vector that a theorem bounds.
     Output { dimension: usize },
@@ -39,7 +39,7 @@ pub(crate) enum GridKind {
     Votes,
     /// Scores of a selection.
     Scores,
-    /// Scores that are gradients: slope times cell, cells cut at this many units.
+    /// Scores that are gradients: derivative times cell, cells cut at this many units.
     GradientScores { cap: u64 },
     /// Votes of models on parts, as scores of a selection.
     VoteScores,
@@ -227,21 +227,21 @@ impl Gaussian {
         Gaussian::with(GridKind::Clipped, bits, bound, twice(bound), clip, clip / bound as f64)
     }
 
-    /// For gradients of linear models, slope times row, both 16-bit: the bound is a whole multiple of the row limit.
+    /// For gradients of linear models, derivative times row, both 16-bit: the bound is a whole multiple of the row limit.
     pub fn for_gradients(clip: f64, noise_multiplier: f64) -> Result<Gaussian> {
         positive("clip", clip)?;
         positive("noise_multiplier", noise_multiplier)?;
-        // Largest power of two whose slope limit still fits in 16 bits.
+        // Largest power of two whose derivative limit still fits in 16 bits.
         let bits = ((ROW_LIMIT * ROW_LIMIT) as f64 * noise_multiplier).log2().floor().clamp(16.0, 44.0) as u32;
-        let slope_limit = (bound_for(bits, noise_multiplier)? / ROW_LIMIT).min(ROW_LIMIT);
-        if slope_limit == 0 {
+        let derivative_limit = (bound_for(bits, noise_multiplier)? / ROW_LIMIT).min(ROW_LIMIT);
+        if derivative_limit == 0 {
             return Err(Error::domain(
                 "noise_multiplier",
                 noise_multiplier,
                 "give a number between 1e-4 and 1e8 for 16-bit gradients",
             ));
         }
-        let bound = slope_limit * ROW_LIMIT;
+        let bound = derivative_limit * ROW_LIMIT;
         Gaussian::with(GridKind::Gradient, bits, bound, twice(bound), clip, clip / bound as f64)
     }
 
@@ -336,7 +336,7 @@ impl Gaussian {
             let square = u128::from(reach).checked_mul(u128::from(reach)).and_then(|s| s.checked_mul(count as u128));
             let by_count = square.map(root_up).ok_or_else(refuse)?;
             Ok(match from.kind {
-                // reach = slope x cap (twice that for replace-one); a row has at most the row limit in all.
+                // reach = derivative x cap (twice that for replace-one); a row has at most the row limit in all.
                 GridKind::GradientScores { cap } => by_count.min(reach / cap * ROW_LIMIT),
                 _ => by_count,
             })
@@ -489,7 +489,7 @@ impl Exponential {
         Ok(Exponential { grid })
     }
 
-    /// For scores that are coordinates of gradients of linear models, slope times cell: cells are cut at `cap` (at most the row
+    /// For scores that are coordinates of gradients of linear models, derivative times cell: cells are cut at `cap` (at most the row
     /// norm) on the integers, so one unit moves each score by at most lipschitz x cap.
     pub fn for_gradients(lipschitz: f64, row_norm: f64, cap: f64, noise_multiplier: f64) -> Result<Exponential> {
         positive("lipschitz", lipschitz)?;
@@ -497,12 +497,12 @@ impl Exponential {
         positive("noise_multiplier", noise_multiplier)?;
         let cap = (positive("cap", cap)? / row_norm * ROW_LIMIT as f64).ceil().clamp(1.0, ROW_LIMIT as f64) as u64;
         let bits = ((ROW_LIMIT * cap) as f64 * noise_multiplier).log2().floor().clamp(8.0, 44.0) as u32;
-        let slope_limit = (bound_for(bits, noise_multiplier)? / cap).min(ROW_LIMIT);
-        if slope_limit < 64 {
+        let derivative_limit = (bound_for(bits, noise_multiplier)? / cap).min(ROW_LIMIT);
+        if derivative_limit < 64 {
             return Err(Error::domain("noise_multiplier", noise_multiplier, "give a number between 1e-4 and 1e8"));
         }
-        let bound = slope_limit * cap;
-        let unit = usable(lipschitz * row_norm / (slope_limit * ROW_LIMIT) as f64)?;
+        let bound = derivative_limit * cap;
+        let unit = usable(lipschitz * row_norm / (derivative_limit * ROW_LIMIT) as f64)?;
         let kind = GridKind::GradientScores { cap };
         let grid = Grid { shape: Shape::Laplace, bits, reach: twice(bound), bound, kind, unit, clip: bound as f64 * unit };
         Ok(Exponential { grid })

@@ -64,7 +64,7 @@ fn an_attacker_sees_no_more_than_the_claim() {
                     })
                     .collect()
             };
-            // The worst record: as long as the clip allows, and with weights that make its slope as large as it gets.
+            // The worst record: as long as the clip allows, and with weights that make its derivative as large as it gets.
             let (with, without) = (release(&[1.0, 0.0]), release(&[0.0, 0.0]));
             let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len() as f64;
             let (a, b) = (mean(&with), mean(&without));
@@ -75,7 +75,7 @@ fn an_attacker_sees_no_more_than_the_claim() {
             assert!(mu > 0.9 * claim, "{name}: the record is not the worst one, measured {mu}");
         };
     audit("clipped sum", &Gaussian::new(0.5, 0.5, 2).unwrap(), |batch, noise| batch.sum(noise, &identity(2)));
-    // At a score of 40 against its label the slope of the logistic loss is 1.
+    // At a score of 40 against its label the derivative of the logistic loss is 1.
     let gradient = Gaussian::for_gradients(1.0, 0.5).unwrap();
     audit("gradient", &gradient, |batch, noise| batch.gradient_sum(noise, &[40.0, 0.0], &LOGISTIC));
 }
@@ -360,14 +360,13 @@ fn grids_are_not_interchangeable() {
         run.everyone()?.sum(&noise, &identity(4)).map(|_| ())
     });
     assert!(refused.is_err());
-    // Scores that could wrap are refused: a comparison is not post-processing of added noise.
-    let scores = Exponential::new(1.0, 0.5f64.powi(20)).unwrap();
-    let mut run = Run::begin(&data, &engine, &entropy, &Exponential::event(&scores)).unwrap();
-    let refused = run.at(&scores, |run, scale| {
-        let clocks = run.draw(&scale, 4)?;
-        run.everyone()?.sum(&clocks, &identity(4)).map(|_| ())
-    });
-    assert!(refused.is_err());
+    // Scores never wrap, however many units there are: a comparison is not post-processing of added noise.
+    for noise_multiplier in [1e-3, 0.5f64.powi(20), 1.0, 1e6] {
+        let Ok(scores) = Exponential::new(1.0, noise_multiplier) else { continue };
+        assert!((scores.grid.bound as f64) * (crate::store::dataset::MOST_UNITS as f64) < 2f64.powi(62));
+    }
+    let gradients = Exponential::for_gradients(1.0, 1.0, 1.0, 1e-3).unwrap();
+    assert!((gradients.grid.bound as f64) * (crate::store::dataset::MOST_UNITS as f64) < 2f64.powi(63));
 }
 
 /// Records that make a contribution panic, or have a label that the loss does not know, contribute nothing; nobody hears of it.
@@ -400,7 +399,7 @@ fn panics_and_foreign_labels_are_contained() {
     let (known, foreign) = (gradient(&build(1.0)), gradient(&build(1e30)));
     let gap: Vec<i64> = known.0.iter().zip(&foreign.0).map(|(a, b)| a - b).collect();
     assert!(L2::within(&gap, known.1.zero_out) && gap[0] != 0);
-    // Inside of an objective nothing is clipped afterwards, so slopes are bounded as they are made.
+    // Inside of an objective nothing is clipped afterwards, so derivatives are bounded as they are made.
     let solve = |data: &Dataset| {
         let (engine, entropy) = (Threads::new(1), Entropy::simulated(1));
         let mut run = Run::begin(data, &engine, &entropy, &Event::Compose(vec![])).unwrap();
@@ -609,13 +608,13 @@ fn the_grid_of_the_linear_term_is_part_of_the_floor() {
     }
 }
 
-/// Corners in the slope and next to no ridge: the minimiser is found all the same, for every data set alike.
+/// Corners in the derivative and next to no ridge: the minimiser is found all the same, for every data set alike.
 #[test]
 fn sharp_corners_are_solved() {
     static SHARP: Loss = Loss {
         name: "sharp",
         values: |_, _, _, out| out.fill(0.0),
-        slopes_exact: |_, s, y, out| {
+        derivatives_exact: |_, s, y, out| {
             for ((o, s), y) in out.iter_mut().zip(s).zip(y) {
                 let y = f64::from(*y);
                 *o = -y * ((1.01 - s * y) / 0.02).clamp(0.0, 1.0);
@@ -624,9 +623,11 @@ fn sharp_corners_are_solved() {
         smoothness: 50.0,
         trace: 50.0,
         at_zero: 1.01,
+        convex: true,
+        starting: None,
         outputs: 1,
         parameters: Vec::new(),
-        slopes: |_, _, _, out| out.fill(0.0),
+        derivatives: |_, _, _, out| out.fill(0.0),
         labels: (-1.0, 1.0),
         rank: 1,
         lipschitz: 1.0,

@@ -33,7 +33,7 @@ fn coordinates(data: &Dataset, mechanism: &Exponential, weights: &[f64], plus: &
     .unwrap()
 }
 
-/// The bound holds for every pair, and a record with large cells and a slope of 1 comes within a hundredth of it.
+/// The bound holds for every pair, and a record with large cells and a derivative of 1 comes within a hundredth of it.
 #[test]
 fn coordinates_of_neighbours_are_within_the_reach() {
     let mechanism = Exponential::for_gradients(1.0, 1.0, 0.25, 10.0).unwrap();

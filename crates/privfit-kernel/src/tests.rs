@@ -15,12 +15,12 @@ pub(crate) static LOGISTIC: Loss = Loss {
             *o = if m > 0.0 { m + (-m).exp().ln_1p() } else { m.exp().ln_1p() };
         }
     },
-    slopes: |_, s, y, out| {
+    derivatives: |_, s, y, out| {
         for ((o, s), y) in out.iter_mut().zip(s).zip(y) {
             *o = -y / (1.0 + (s * y).exp());
         }
     },
-    slopes_exact: |_, s, y, out| {
+    derivatives_exact: |_, s, y, out| {
         for ((o, s), y) in out.iter_mut().zip(s).zip(y) {
             let y = f64::from(*y);
             *o = -y / (1.0 + (s * y).exp());
@@ -32,15 +32,17 @@ pub(crate) static LOGISTIC: Loss = Loss {
     smoothness: 0.25,
     trace: 0.25,
     at_zero: std::f64::consts::LN_2,
+    convex: true,
+    starting: None,
 };
 
-/// Three scores, slopes p - e_label.
+/// Three scores, derivatives p - e_label.
 static SOFTMAX: Loss = Loss {
     name: "softmax",
     outputs: 3,
     parameters: Vec::new(),
     values: |_, _, _, out| out.fill(0.0),
-    slopes: |_, s, y, out| {
+    derivatives: |_, s, y, out| {
         for ((s, y), o) in s.chunks(3).zip(y).zip(out.chunks_mut(3)) {
             let total: f32 = s.iter().map(|s| s.exp()).sum();
             for k in 0..3 {
@@ -48,7 +50,7 @@ static SOFTMAX: Loss = Loss {
             }
         }
     },
-    slopes_exact: |_, s, y, out| {
+    derivatives_exact: |_, s, y, out| {
         for ((s, y), o) in s.chunks(3).zip(y).zip(out.chunks_mut(3)) {
             let total: f64 = s.iter().map(|s| s.exp()).sum();
             for k in 0..3 {
@@ -62,6 +64,8 @@ static SOFTMAX: Loss = Loss {
     smoothness: 0.5,
     trace: 2.0 / 3.0,
     at_zero: 1.1,
+    convex: true,
+    starting: None,
 };
 
 pub(super) fn identity(dimension: usize) -> Contribution {

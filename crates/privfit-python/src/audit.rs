@@ -34,7 +34,7 @@ pub(crate) struct Asked {
 #[pyfunction]
 pub(crate) fn audit(py: Python<'_>, schema: Option<&Schema>, asked: Asked) -> PyResult<String> {
     let adjacency = asked.adjacency.parse().map_err(|e: privfit::account::Error| raised(Error::from(e)))?;
-    let pure = method::find(&asked.method).is_some_and(|m| m.name == "objective-pure");
+    let pure = method::find(&asked.method).is_some_and(|m| m.can.pure_only);
     let rows = match asked.kind.as_str() {
         "distribution" => asked.rows.unwrap_or(3),
         "canaries" => asked.canaries,

@@ -3,7 +3,7 @@
 
 use crate::artifact::Artifact;
 use crate::error::{Error, Result};
-use crate::loss::Task;
+use crate::loss::{Link, Task};
 use crate::schema::{Feature, Features, Scaling, Schema, TargetValues};
 use serde_json::{Value, json};
 
@@ -97,7 +97,7 @@ fn reading(artifact: &Artifact) -> String {
         _ => "scale rows longer than row_norm down to it, add coefficient times each cell",
     };
     let last = match (artifact.schema.task(), artifact.model.weights.len()) {
-        (Task::Number | Task::Location, _) if artifact.model.loss == "poisson" => {
+        (Task::Number | Task::Location, _) if artifact.model.link() == Link::Log => {
             "the number is the upper bound times e^min(score, 0)"
         }
         (Task::Number | Task::Location, _) => {

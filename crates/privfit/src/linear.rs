@@ -5,7 +5,7 @@
 //! is the largest, are those of the linear function, which is what stands here then.
 
 use crate::artifact::Artifact;
-use crate::loss::Task;
+use crate::loss::{Link, Task};
 use crate::schema::{Feature, Features, Scaling, TargetValues};
 
 /// A linear function for each score.
@@ -58,7 +58,7 @@ impl Artifact {
         let scale = if ball { 1.0 / (longest + one).sqrt() } else { 1.0 };
         // A score between -1 and 1 is a number between the bounds of the target.
         let (slope, start) = match schema.target.values {
-            TargetValues::Bounds(low, high) if self.model.loss != "poisson" => ((high - low) / 2.0, (high + low) / 2.0),
+            TargetValues::Bounds(low, high) if self.model.link() != Link::Log => ((high - low) / 2.0, (high + low) / 2.0),
             _ => (1.0, 0.0),
         };
         let (mut weights, mut constants) = (Vec::new(), Vec::new());

@@ -2,7 +2,7 @@
 
 use crate::data::encode::{Row, UNKNOWN};
 use crate::error::{Error, Result};
-use crate::loss::{self, Kind, Task, logistic, poisson, quantile, softmax};
+use crate::loss::{self, Kind, Link, OwnMetric, Task, logistic, poisson, quantile, softmax};
 use crate::schema::TargetValues;
 use serde::{Deserialize, Serialize};
 
@@ -66,7 +66,20 @@ pub enum Prediction {
     Distance(f64),
 }
 
+impl Link {
+    /// Whether scores stand for probabilities.
+    pub fn has_probabilities(self) -> bool {
+        matches!(self, Link::LogOdds(_) | Link::Softmax)
+    }
+}
+
 impl Model {
+    /// What scores stand for.
+    pub fn link(&self) -> Link {
+        let unknown = if self.classes == 0 { Link::Identity } else { Link::Sign };
+        loss::find(&self.loss).map_or(unknown, |l| l.link)
+    }
+
     /// What is predicted.
     pub fn task(&self) -> Task {
         match self.classes {
@@ -112,35 +125,36 @@ impl Model {
         }
         let mut scores = Vec::with_capacity(self.weights.len());
         self.scores(row, &mut scores);
-        read_scores(self.task(), &self.loss, &self.loss_parameters, &scores)
+        read_scores(self.task(), self.link(), &self.loss_parameters, &scores)
     }
 }
 
 /// What scores say, by the loss that they were made for.
-pub(crate) fn read_scores(task: Task, loss: &str, loss_parameters: &[f64], scores: &[f64]) -> Prediction {
-    let clip = loss_parameters.get(1).copied().unwrap_or(1.0);
+pub(crate) fn read_scores(task: Task, link: Link, loss_parameters: &[f64], scores: &[f64]) -> Prediction {
+    let clip = |at: usize| loss_parameters.get(at).copied().unwrap_or(1.0);
     match (task, scores.len()) {
-        (Task::Number, _) if loss == "poisson" => Prediction::Number(2.0 * poisson::rate(scores[0]) - 1.0),
+        (Task::Number, _) if link == Link::Log => Prediction::Number(2.0 * poisson::rate(scores[0]) - 1.0),
         (Task::Number | Task::Location, _) => Prediction::Number(scores[0].max(-1.0).min(1.0)),
         (Task::Classes(_), 1) => {
             let class = usize::from(scores[0] > 0.0);
-            let probabilities = if loss == "logistic" {
-                let p = logistic::probability(clip, scores[0]);
-                vec![1.0 - p, p]
-            } else {
-                Vec::new()
+            let probabilities = match link {
+                Link::LogOdds(at) => {
+                    let p = logistic::probability(clip(at), scores[0]);
+                    vec![1.0 - p, p]
+                }
+                _ => Vec::new(),
             };
             Prediction::Class(class, probabilities)
         }
         (Task::Classes(_), _) => {
             let class = (0..scores.len()).fold(0, |best, c| if scores[c] > scores[best] { c } else { best });
             let mut probabilities = vec![0.0; scores.len()];
-            match loss {
-                "softmax" => softmax::probabilities(scores, &mut probabilities),
-                "logistic" => {
+            match link {
+                Link::Softmax => softmax::probabilities(scores, &mut probabilities),
+                Link::LogOdds(at) => {
                     // One against the rest: each its own, brought to a sum of one.
                     let own = probabilities.iter_mut().zip(scores);
-                    own.for_each(|(p, s)| *p = logistic::probability(clip, *s));
+                    own.for_each(|(p, s)| *p = logistic::probability(clip(at), *s));
                     let sum: f64 = probabilities.iter().sum();
                     probabilities.iter_mut().for_each(|p| *p /= sum);
                 }
@@ -213,17 +227,17 @@ impl Metrics {
                 self.errors.absolute += error.abs();
                 self.errors.sum += row.target;
                 self.errors.sum_square += row.target * row.target;
-                match model.loss.as_str() {
-                    "poisson" => {
+                match loss::find(&model.loss).map_or(OwnMetric::None, |l| l.metric) {
+                    OwnMetric::Deviance => {
                         self.special = Some("deviance");
                         self.errors.special += poisson::deviance(row.target.max(0.0), predicted);
                     }
-                    "quantile" => {
+                    OwnMetric::Pinball => {
                         self.special = Some("pinball");
                         self.errors.special += quantile::pinball(model.loss_parameters.first().copied().unwrap_or(0.5), -error);
                         self.errors.below += u64::from(row.target <= predicted);
                     }
-                    _ => {}
+                    OwnMetric::None => {}
                 }
             }
             (Prediction::Distance(distance), _) => {

@@ -12,7 +12,7 @@ mod proto;
 use crate::artifact::Artifact;
 use crate::certificate::derive::hex;
 use crate::error::{Error, Result};
-use crate::loss::Task;
+use crate::loss::{Link, Task};
 use crate::schema::{Feature, Features, Scaling, Schema, TargetValues};
 use graph::Graph;
 use proto::{Element, Message, operators, pair};
@@ -219,7 +219,7 @@ fn number(graph: &mut Graph, artifact: &Artifact, scores: &str) {
         _ => (-1.0, 1.0),
     };
     // The part of the way from the lower bound to the upper one.
-    let part = if artifact.model.loss == "poisson" {
+    let part = if artifact.model.link() == Link::Log {
         let below = graph.with("Min", scores, 0.0);
         graph.apply("Exp", &[&below])
     } else {
@@ -247,11 +247,11 @@ fn classify(graph: &mut Graph, artifact: &Artifact, scores: &str, classes: usize
     };
     let label = graph.named(&class, &artifact.schema.class_names());
     graph.output(&label, "label", Element::Text, None);
-    let probabilities = match model.loss.as_str() {
-        "softmax" => Some(graph.softmax(scores)),
-        "logistic" => {
-            let clip = model.loss_parameters.get(1).copied().unwrap_or(1.0);
-            // The slope at a margin m is 1/(1 + e^m), cut at the clip.
+    let probabilities = match model.link() {
+        Link::Softmax => Some(graph.softmax(scores)),
+        Link::LogOdds(at) => {
+            let clip = model.loss_parameters.get(at).copied().unwrap_or(1.0);
+            // The derivative at a margin m is 1/(1 + e^m), clipped.
             let minus = graph.apply("Neg", &[scores]);
             let (down, up) = (graph.apply("Sigmoid", &[scores]), graph.apply("Sigmoid", &[&minus]));
             let (down, up) = (graph.with("Min", &down, clip), graph.with("Min", &up, clip));

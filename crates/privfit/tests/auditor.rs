@@ -311,7 +311,7 @@ fn pairs_by_the_thousand() {
 /// One run with a thousand canaries: near the claim, and not above. Half of the noise is flagged.
 #[test]
 fn canaries_see_gradients() {
-    for method in canaries::METHODS {
+    for method in canaries::methods() {
         let mut settings = Settings::default();
         if method != "noisy-gd" {
             settings.0.insert("sampling_rate".into(), 0.5);

@@ -172,7 +172,13 @@ fn mean_loss(artifact: &Artifact, case: &Case, lines: &[String]) -> f64 {
     let (k, heads) = (artifact.model.classes, artifact.model.weights.len());
     // Losses without scores have none.
     let losses: Vec<_> = (0..if entry.many { 1 } else { heads })
-        .filter_map(|h| loss::build(entry, &entry.defaults(), k, if heads == 1 { 1 } else { h }, &[]))
+        .filter_map(|h| {
+            loss::build(
+                entry,
+                &entry.defaults(),
+                loss::Heads { classes: k, positive: if heads == 1 { 1 } else { h }, weights: &[] },
+            )
+        })
         .collect();
     let (mut row, mut scores, mut total, mut n) = (Row::default(), Vec::new(), 0.0, 0.0);
     reader
@@ -189,7 +195,7 @@ fn mean_loss(artifact: &Artifact, case: &Case, lines: &[String]) -> f64 {
             let mut value = [0.0];
             for (h, loss) in losses.iter().enumerate() {
                 let s = if entry.many { scores.clone() } else { vec![scores[h]] };
-                (loss.values)(&loss.parameters, &s, &[row.label], &mut value);
+                loss.values(&s, &[row.label], &mut value);
                 total += value[0];
             }
             n += 1.0;

@@ -5,7 +5,7 @@
 use privfit::account::{
     Accountant, Adjacency, Bound, Event, LossDistributionAccountant, Objective, delta, epsilon, simple_epsilon,
 };
-use privfit::loss::huber_svm::huber_svm;
+use privfit::kernel::loss::huber_svm;
 use privfit::method::published::printed::*;
 use std::f64::consts::PI;
 
@@ -372,9 +372,9 @@ fn amp_grid(at: f64, rows: f64, f: f64, f1: f64) -> Amp {
 fn amp_huber_machine_has_five_times_the_smoothness() {
     let loss = huber_svm(1, 2, 0.1, [1.0, 1.0]);
     let margins: Vec<f64> = (0..4001).map(|i| f64::from(i) * 5e-4).collect();
-    let mut slopes = vec![0.0; margins.len()];
-    (loss.slopes_exact)(&loss.parameters, &margins, &vec![1.0; margins.len()], &mut slopes);
-    let steepest = slopes.windows(2).map(|s| (s[1] - s[0]) / 5e-4).fold(0.0, f64::max);
+    let mut derivatives = vec![0.0; margins.len()];
+    loss.derivatives(&margins, &vec![1.0; margins.len()], &mut derivatives);
+    let steepest = derivatives.windows(2).map(|s| (s[1] - s[0]) / 5e-4).fold(0.0, f64::max);
     assert_near("beta", steepest, 5.0, 1e-6);
     let target = 1.0 / (ADULT * ADULT);
     for (at, truth) in [(0.1, 0.0840), (1.0, 0.917), (10.0, 9.328)] {

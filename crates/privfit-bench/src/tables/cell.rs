@@ -96,7 +96,7 @@ pub(super) fn fits(set: &Set, fit: &Fit, runs: usize, measure: &dyn Fn(&Model) -
         let (weights, map) = run(set, prepared.plan.as_ref())?;
         seconds += thread_time() - start;
         let weights = weights.chunks(prepared.problem.features).map(<[f64]>::to_vec).collect();
-        let model = Model { loss: loss.name.into(), loss_parameters: loss.parameters.clone(), classes, weights, map };
+        let model = Model { loss: loss.name().into(), loss_parameters: loss.parameters().to_vec(), classes, weights, map };
         values.push(measure(&model));
     }
     let (mean, error) = mean_and_error(&values);
@@ -148,7 +148,7 @@ pub(super) fn without_privacy(
         problem.heads().into_iter().map(|h| problem.build_loss(h)).collect::<privfit::Result<_>>()?
     };
     for loss in &losses {
-        let dimension = problem.features * loss.outputs;
+        let dimension = problem.features * loss.outputs();
         let (least, radius) = problem.size().limits(loss, ridge, None);
         let tolerance = (1e-6 * set.rows as f64).max(least * 1.01);
         let small = Gaussian::for_output(1e-9 * radius, 1e-9 * radius, radius, 1.0, dimension).map_err(kernel)?;
@@ -164,8 +164,8 @@ pub(super) fn without_privacy(
     }
     let classes = if let Task::Classes(k) = problem.task { k } else { 0 };
     Ok(Model {
-        loss: losses[0].name.into(),
-        loss_parameters: losses[0].parameters.clone(),
+        loss: losses[0].name().into(),
+        loss_parameters: losses[0].parameters().to_vec(),
         classes,
         weights: weights.chunks(problem.features).map(<[f64]>::to_vec).collect(),
         map: None,

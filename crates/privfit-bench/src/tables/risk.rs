@@ -39,13 +39,13 @@ struct Task {
 fn risk(loss: &Loss, mu: f64, rows: &[Row], model: &Model) -> f64 {
     let w = &model.weights[0];
     let (mut scores, mut labels) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
-    for row in rows.iter().filter(|r| r.label >= loss.labels.0) {
+    for row in rows.iter().filter(|r| loss.knows(r.label)) {
         let dense: f64 = row.dense.iter().zip(w).map(|(x, w)| x * w).sum();
         scores.push(dense + row.pairs.iter().map(|(i, x)| w[*i as usize] * x).sum::<f64>());
         labels.push(row.label);
     }
     let mut values = vec![0.0; scores.len()];
-    (loss.values)(&loss.parameters, &scores, &labels, &mut values);
+    loss.values(&scores, &labels, &mut values);
     values.iter().sum::<f64>() / rows.len() as f64 + 0.5 * mu * w.iter().map(|w| w * w).sum::<f64>()
 }
 

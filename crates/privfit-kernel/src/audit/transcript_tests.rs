@@ -53,7 +53,7 @@ fn movements_are_within_reach_and_outputs_equal() {
     assert_eq!(moved.len(), 3);
     for m in &moved {
         assert!(m.holds(Adjacency::ZeroOut) && m.what == "gradient sum", "{m:?}");
-        // The record has the longest row; at weights near zero its slope is half of the bound.
+        // The record has the longest row; at weights near zero its derivative is half of the bound.
         assert!((0.3..0.8).contains(&(m.moved as f64 / m.reach.zero_out as f64)), "{m:?}");
     }
     // A run that stops elsewhere is seen.

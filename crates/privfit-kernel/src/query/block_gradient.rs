@@ -1,6 +1,6 @@
 //! Gradients in f64 on fixed-point rows, for minimisers: scores of a tile of rows, derivatives, weighted sum of the rows.
 
-use crate::query::loss::Loss;
+use crate::loss::Loss;
 use crate::store::dataset::Dataset;
 use crate::store::rows::{TILE, Table, padded};
 use std::ops::Range;
@@ -13,7 +13,7 @@ pub(crate) struct BlockGradient<'a> {
     chosen: Option<&'a [bool]>,
     weights: Vec<f64>,
     scores: Vec<f64>,
-    slopes: Vec<f64>,
+    derivatives: Vec<f64>,
     /// All weights are 0, and so are all scores.
     nowhere: bool,
 }
@@ -28,7 +28,7 @@ impl<'a> BlockGradient<'a> {
             chosen,
             weights: data.scaled_weights(theta),
             scores: vec![0.0; size],
-            slopes: vec![0.0; size],
+            derivatives: vec![0.0; size],
             nowhere: theta.iter().all(|w| *w == 0.0),
         }
     }
@@ -73,16 +73,16 @@ impl<'a> BlockGradient<'a> {
         for o in (0..k).filter(|_| !self.nowhere) {
             self.table.scores(rows.clone(), &self.weights[o * p..(o + 1) * p], &mut self.scores[o..], k);
         }
-        self.loss.bounded_slopes(&self.scores[..n * k], &self.data.labels[rows.clone()], &mut self.slopes[..n * k]);
+        self.loss.bounded_derivatives(&self.scores[..n * k], &self.data.labels[rows.clone()], &mut self.derivatives[..n * k]);
         if let Some(chosen) = self.chosen {
-            for (row, s) in rows.clone().zip(self.slopes.chunks_mut(k)) {
+            for (row, s) in rows.clone().zip(self.derivatives.chunks_mut(k)) {
                 if !is_chosen(chosen, row) {
                     s.fill(0.0);
                 }
             }
         }
         for o in 0..k {
-            self.table.add(rows.clone(), &self.slopes[o..], k, &mut sum[o * p..(o + 1) * p]);
+            self.table.add(rows.clone(), &self.derivatives[o..], k, &mut sum[o * p..(o + 1) * p]);
         }
     }
 }

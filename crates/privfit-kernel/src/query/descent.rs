@@ -12,12 +12,12 @@
 
 use super::Query;
 use super::block_gradient::BlockGradient;
-use super::loss::Loss;
 use super::minimise::{Problem, ProblemSize};
 use super::solver::{BLOCK, Limits, Objective};
 use crate::batch::Batch;
 use crate::engine::{Needs, Seam};
 use crate::error::{Error, Result};
+use crate::loss::Loss;
 use crate::rng::Stream;
 use crate::run::Run;
 use crate::store::dataset::Dataset;
@@ -112,10 +112,7 @@ impl<'d> Query<'d> for Descend<'_, 'd> {
         }
         run.seam.needs(if self.descent.batch.is_some() { Needs::Records } else { Needs::Totals })?;
         run.may_depend_on_order()?;
-        self.descent.loss.validate()?;
-        if !self.descent.loss.smoothness.is_finite() {
-            return Err(Error::domain("smoothness", self.descent.loss.smoothness, "use a loss with a bounded second derivative"));
-        }
+        self.descent.loss.validate_smooth()?;
         if run.data.units.is_some() {
             return Err(Error::unsupported(
                 "a descent without clipping on units of several rows",

@@ -129,12 +129,12 @@ fn neighbours_end_within_the_claim() {
     assert!(nearest > 0.6, "no neighbour comes near the claim: {nearest}");
 }
 
-/// A loss whose slope is constant where it matters: the claim is attained, so no smaller one would do.
+/// A loss whose derivative is constant where it matters: the claim is attained, so no smaller one would do.
 #[test]
 fn the_claim_is_attained() {
     static LINE: Loss = Loss {
         name: "line",
-        slopes_exact: |_, s, y, out| {
+        derivatives_exact: |_, s, y, out| {
             for ((o, s), y) in out.iter_mut().zip(s).zip(y) {
                 *o = (s - 1e6 * f64::from(*y)).clamp(-1.0, 1.0);
             }
@@ -142,8 +142,10 @@ fn the_claim_is_attained() {
         smoothness: 1.0,
         trace: 1.0,
         at_zero: 1e6,
+        convex: true,
+        starting: None,
         values: |_, _, _, out| out.fill(0.0),
-        slopes: |_, _, _, out| out.fill(0.0),
+        derivatives: |_, _, _, out| out.fill(0.0),
         outputs: 1,
         parameters: Vec::new(),
         labels: (-1.0, 1.0),
@@ -162,7 +164,7 @@ fn the_claim_is_attained() {
         let ((up, claim), (down, _)) = (run(&build(1.0), &recipe, 1), run(&build(-1.0), &recipe, 1));
         let part = (up[0] - down[0]).abs() / claim.replace_one;
         // The record may sit in any batch of a pass, and a ridge shrinks more after an early one.
-        assert!(part > if batch.is_some() && mu > 0.0 { 0.5 } else { 0.999 } && part <= 1.0, "{batch:?} {mu}: {part}");
+        assert!(part > if batch.is_some() && mu > 0.0 { 0.34 } else { 0.999 } && part <= 1.0, "{batch:?} {mu}: {part}");
     }
 }
 
@@ -263,7 +265,7 @@ fn the_error_of_long_batches_is_claimed() {
     let mut cells = [0.0; 2];
     data.unit(0).each(0, |j, x| cells[j] = x);
     let (end, claim) = run(&data, &descent(&LOGISTIC, 0.0, Some(n), 1, Pace::Constant(1.0)), 1);
-    // Every record has a slope of -1/2 at zero, so that the average is one of them.
+    // Every record has a derivative of -1/2 at zero, so that the average is one of them.
     let error = cells.iter().zip(&end).map(|(x, w)| (w - 0.5 * x).powi(2)).sum::<f64>().sqrt();
     let claimed = 0.5 * (claim.zero_out - 1.0 / n as f64);
     assert!(error <= claimed, "{error} above {claimed}");

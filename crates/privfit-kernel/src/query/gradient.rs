@@ -1,59 +1,61 @@
 //! Gradient sums of linear models on 16-bit rows: derivative times row is a product of small integers, so the sum is exact.
 
+use crate::loss::Loss;
 use crate::mechanism::{Grid, ROW_LIMIT};
-use crate::query::loss::Loss;
 use crate::quiet::quietly;
 use crate::store::dataset::Dataset;
 use crate::store::rows::{IntegerSums, TILE, single_padded};
 use std::ops::Range;
 
-/// How slopes become integers: at most `limit`, so that limit x row limit is the bound of the grid.
+/// How derivatives become integers: at most `limit`, so that limit x row limit is the bound of the grid.
 #[derive(Clone, Copy)]
-pub(crate) struct SlopeGrid {
+pub(crate) struct DerivativeGrid {
     pub(crate) limit: i16,
     per_unit: f32,
     /// Cells are cut at this before they enter a sum; none where the bound is on the whole row.
     pub(crate) cap: Option<i16>,
 }
 
-impl SlopeGrid {
+impl DerivativeGrid {
     /// For cells of at most `cap` units.
-    pub(crate) fn new(loss: &Loss, grid: &Grid, cap: u64) -> Option<SlopeGrid> {
+    pub(crate) fn new(loss: &Loss, grid: &Grid, cap: u64) -> Option<DerivativeGrid> {
         let limit = grid.bound / cap;
         if limit == 0 || limit > ROW_LIMIT || limit * cap != grid.bound {
             return None;
         }
         let cap = (cap < ROW_LIMIT).then_some(cap as i16);
-        Some(SlopeGrid { limit: limit as i16, per_unit: (limit as f64 / loss.lipschitz) as f32, cap })
+        Some(DerivativeGrid { limit: limit as i16, per_unit: (limit as f64 / loss.lipschitz) as f32, cap })
     }
 
-    /// Integer slopes of rows with these scores and labels. Each depends on its own row alone: a row whose slope panics, or whose
+    /// Integer derivatives of rows with these scores and labels. Each depends on its own row alone: a row whose derivative panics, or whose
     /// label the loss does not know, has none, and the others do not notice.
-    pub(crate) fn of_rows(&self, loss: &Loss, scores: &[f32], labels: &[f32], slopes: &mut [f32], out: &mut [i16]) {
+    pub(crate) fn of_rows(&self, loss: &Loss, scores: &[f32], labels: &[f32], derivatives: &mut [f32], out: &mut [i16]) {
         let k = loss.outputs;
-        let call = || (loss.slopes)(&loss.parameters, scores, labels, slopes);
+        let call = || (loss.derivatives)(&loss.parameters, scores, labels, derivatives);
         if quietly(call).is_none() {
             // One row's doing: each by itself, and only that one contributes nothing.
             for i in 0..labels.len() {
                 let part = i * k..(i + 1) * k;
-                let call = || (loss.slopes)(&loss.parameters, &scores[part.clone()], &labels[i..=i], &mut slopes[part.clone()]);
+                let call = || {
+                    (loss.derivatives)(&loss.parameters, &scores[part.clone()], &labels[i..=i], &mut derivatives[part.clone()])
+                };
                 if quietly(call).is_none() {
-                    slopes[part].fill(0.0);
+                    derivatives[part].fill(0.0);
                 }
             }
         }
-        for (s, y) in slopes.chunks_mut(k).zip(labels) {
+        for (s, y) in derivatives.chunks_mut(k).zip(labels) {
             if !loss.knows(*y) {
                 s.fill(0.0);
             }
         }
-        self.quantise(slopes, k, out);
+        self.quantise(derivatives, k, out);
     }
 
-    /// Truncates toward zero; a slope that is not finite, or too long, becomes zero or is cut, on the integers.
-    fn quantise(&self, slopes: &[f32], outputs: usize, out: &mut [i16]) {
+    /// Truncates toward zero; a derivative that is not finite, or too long, becomes zero or is cut, on the integers.
+    fn quantise(&self, derivatives: &[f32], outputs: usize, out: &mut [i16]) {
         let limit = i32::from(self.limit);
-        for (z, s) in out.iter_mut().zip(slopes) {
+        for (z, s) in out.iter_mut().zip(derivatives) {
             // NaN becomes 0, infinities saturate and are cut.
             *z = ((s * self.per_unit) as i32).clamp(-limit, limit) as i16;
         }
@@ -80,7 +82,7 @@ pub(crate) fn add_gradients(
     chosen: Option<&[bool]>,
     weights: &[f64],
     loss: &Loss,
-    slope_grid: SlopeGrid,
+    derivative_grid: DerivativeGrid,
     out: &mut [i64],
 ) {
     let (d, k) = (data.dimension, loss.outputs);
@@ -96,7 +98,7 @@ pub(crate) fn add_gradients(
     // At the start of a descent all scores are 0, which nobody needs to add up. Weights are public.
     let nowhere = weights.iter().all(|w| *w == 0.0);
     let mut scores = vec![0f32; TILE * k];
-    let mut slopes = vec![0f32; TILE * k];
+    let mut derivatives = vec![0f32; TILE * k];
     let mut integers = vec![0i16; TILE * k];
     let mut column = [0i16; TILE];
     let mut labels = [0f32; TILE];
@@ -125,12 +127,12 @@ pub(crate) fn add_gradients(
         for o in (0..k).filter(|_| !nowhere) {
             sums.scores(rows, &scaled[o * padded..(o + 1) * padded], &mut scores[o..], k);
         }
-        slope_grid.of_rows(loss, &scores[..n * k], &labels[..n], &mut slopes[..n * k], &mut integers[..n * k]);
+        derivative_grid.of_rows(loss, &scores[..n * k], &labels[..n], &mut derivatives[..n * k], &mut integers[..n * k]);
         for o in 0..k {
             for i in 0..n {
                 column[i] = integers[i * k + o];
             }
-            sums.add(rows, &column[..n], o, slope_grid.cap, out);
+            sums.add(rows, &column[..n], o, derivative_grid.cap, out);
         }
         sums.end_tile(n, out);
     }

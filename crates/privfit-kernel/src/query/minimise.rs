@@ -1,12 +1,12 @@
 //! Minimisers of strongly convex sums, with a certificate: the proof rests on the gradient at the end, not on the solver.
 
 use super::Query;
-use super::loss::Loss;
 use super::solver::{Limits, Objective};
 use crate::account::{Event, Objective as ObjectiveFacts};
 use crate::batch::Batch;
 use crate::engine::Needs;
 use crate::error::{Error, Result};
+use crate::loss::Loss;
 use crate::rng::Stream;
 use crate::run::Run;
 use crate::sampling::sampler::{Sampler, Shape};
@@ -52,10 +52,7 @@ impl<'d> Query<'d> for Minimise<'_, 'd> {
         if self.on.origin.rate.is_some() {
             return Err(Error::Mismatch { what: "a minimisation has no amplification by sampling: use everyone()" });
         }
-        self.problem.loss.validate()?;
-        if !self.problem.loss.smoothness.is_finite() {
-            return Err(Error::domain("smoothness", self.problem.loss.smoothness, "use a loss with a bounded second derivative"));
-        }
+        self.problem.loss.validate_smooth()?;
         if self.linear.is_some() && run.data.rows_per_unit > 1 {
             return Err(Error::unsupported(
                 "objective perturbation with several rows to a unit, whose gradients are not clipped together",
@@ -136,10 +133,7 @@ impl<'d> Query<'d> for MinimiseElastic<'_, 'd> {
         {
             return Err(Error::domain("ridge", self.problem.ridge, "give a positive ridge, and a lasso of at least 0"));
         }
-        self.problem.loss.validate()?;
-        if !self.problem.loss.smoothness.is_finite() {
-            return Err(Error::domain("smoothness", self.problem.loss.smoothness, "use a loss with a bounded second derivative"));
-        }
+        self.problem.loss.validate_smooth()?;
         let dimension = run.data.dimension * self.problem.loss.outputs;
         let objective = Objective {
             data: run.data,

@@ -8,7 +8,6 @@ pub(crate) mod descent;
 pub(crate) mod elastic;
 pub(crate) mod ensemble;
 pub(crate) mod gradient;
-pub(crate) mod loss;
 pub(crate) mod minimise;
 pub(crate) mod precondition;
 pub(crate) mod projection;

@@ -2,7 +2,7 @@
 //! part in any proof: whatever it is, the certificate is on the gradient of the whole problem.
 
 use crate::error::Result;
-use crate::query::loss::Loss;
+use crate::loss::Loss;
 use crate::query::solver::Objective;
 use crate::store::dataset::Dataset;
 use crate::store::rows::padded;
@@ -151,7 +151,7 @@ impl<'a> CurvatureTile<'a> {
             for (by, derivatives) in [(self.step, &mut above), (-self.step, &mut below)] {
                 let mut moved = at.clone();
                 moved.iter_mut().skip(o).step_by(k).for_each(|s| *s += by);
-                self.loss.bounded_slopes(&moved, labels, derivatives);
+                self.loss.bounded_derivatives(&moved, labels, derivatives);
             }
             let root = |i: usize| ((above[i * k + o] - below[i * k + o]) / (2.0 * self.step)).max(0.0).sqrt() * unit;
             let stride = d as isize;

@@ -1,13 +1,13 @@
 //! Minimisation with a certificate: the proof rests on the gradient at the end, not on the solver.
 //!
-//! Slopes in f64 on the fixed-point rows, f64 sums inside of blocks of 1024 slots cut by slot number, block sums rounded to a
+//! Derivatives in f64 on the fixed-point rows, f64 sums inside of blocks of 1024 slots cut by slot number, block sums rounded to a
 //! public grid and added as integers: every engine gives the same bits. The certified gradient norm is the measured one plus a
 //! floor for this rounding; without the floor a tolerance could be claimed that the arithmetic cannot reach.
 
 use crate::engine::{Pass, Seam, Threads};
 use crate::error::{Error, Result};
+use crate::loss::Loss;
 use crate::query::block_gradient::BlockGradient;
-use crate::query::loss::Loss;
 use crate::query::minimise::{Problem, ProblemSize};
 use crate::query::precondition::Preconditioner;
 use crate::store::dataset::Dataset;
@@ -86,21 +86,22 @@ impl Limits<'_> {
         let d = (self.size.features * self.loss.outputs) as f64;
         let rows = self.rows();
         let blocks = (self.size.slots as f64 / BLOCK as f64).ceil();
-        let (slope, row) = (self.loss.lipschitz, self.size.row_norm);
+        let (derivative, row) = (self.loss.lipschitz, self.size.row_norm);
         let rounding = d.sqrt() * blocks * 2f64.powi(-self.bits() - 1);
         // A score is off by u |theta| |x| for each of the additions behind one another: of one in 8 terms, and 12 more, for dense
-        // rows, of every term for sparse ones. Its slope is off by the smoothness times that, and by 16 u
+        // rows, of every term for sparse ones. Its derivative is off by the smoothness times that, and by 16 u
         // of its own size, one more for each score of a row.
         let features = self.size.features as f64;
         let additions = if self.size.sparse { features + 4.0 } else { features / 8.0 + 14.0 };
         let score = additions * f64::EPSILON * radius * row;
-        let slopes = rows * row * (self.loss.smoothness * score + (16.0 + self.loss.outputs as f64) * f64::EPSILON * slope);
+        let derivatives =
+            rows * row * (self.loss.smoothness * score + (16.0 + self.loss.outputs as f64) * f64::EPSILON * derivative);
         // Recursive sums of at most BLOCK x rows-per-unit terms.
-        let sums = rows * slope * row * (BLOCK as f64 * self.size.rows_per_unit as f64 + 4.0) * f64::EPSILON;
-        let rest = 4.0 * f64::EPSILON * (self.ridge * radius + self.linear_bound + rows * slope * row);
+        let sums = rows * derivative * row * (BLOCK as f64 * self.size.rows_per_unit as f64 + 4.0) * f64::EPSILON;
+        let rest = 4.0 * f64::EPSILON * (self.ridge * radius + self.linear_bound + rows * derivative * row);
         // The proof is about a continuous linear term; the one on the grid is its rounding, and moves the gradient by as much.
         let grid = 0.5 * d.sqrt() * self.linear_grid;
-        rounding + slopes + sums + rest + grid
+        rounding + derivatives + sums + rest + grid
     }
 }
 
@@ -224,8 +225,8 @@ impl Objective<'_> {
         self.descend(path.theta, path.gradient, certified)
     }
 
-    /// Limited-memory quasi-Newton with a search on the slope along the line: the function is convex, so the slope is monotone. A
-    /// search ends where the slope is `enough` of what it was.
+    /// Limited-memory quasi-Newton with a search on the derivative along the line: the function is convex, so the derivative is monotone. A
+    /// search ends where the derivative is `enough` of what it was.
     fn walk(
         &self,
         mut theta: Vec<f64>,
@@ -241,8 +242,8 @@ impl Objective<'_> {
                 return Ok(Path { theta, gradient, matrix, arrived: true });
             }
             let direction = two_loop(&gradient, &pairs, matrix.as_ref());
-            let slope = dot(&gradient, &direction);
-            if !(slope < 0.0) {
+            let derivative = dot(&gradient, &direction);
+            if !(derivative < 0.0) {
                 if pairs.is_empty() && matrix.is_none() {
                     break;
                 }
@@ -250,8 +251,8 @@ impl Objective<'_> {
                 matrix = None;
                 continue;
             }
-            // The slope is `slope` at 0 and at `low` what `below` says; `high` is the nearest point where it was positive.
-            let (mut low, mut below) = (0.0, slope);
+            // The derivative is `derivative` at 0 and at `low` what `below` says; `high` is the nearest point where it was positive.
+            let (mut low, mut below) = (0.0, derivative);
             let mut high: Option<(f64, f64)> = None;
             let mut t = if pairs.is_empty() && matrix.is_none() { (1.0 / norm(&gradient)).min(1.0) } else { 1.0 };
             let mut next = None;
@@ -265,7 +266,7 @@ impl Objective<'_> {
                 let there = self.gradient(&at)?;
                 let here = dot(&there, &direction);
                 next = Some((at, there));
-                if here.abs() <= enough * slope.abs() {
+                if here.abs() <= enough * derivative.abs() {
                     break;
                 }
                 if here > 0.0 {

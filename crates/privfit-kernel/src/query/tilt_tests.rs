@@ -32,7 +32,7 @@ fn minimisers_follow_the_law_of_the_linear_term() {
     let ridge = 0.7;
     let gradient = |t: f64| {
         let mut out = [0.0; 2];
-        (LOGISTIC.slopes_exact)(&[], &[t, -0.5 * t], &[1.0, 1.0], &mut out);
+        (LOGISTIC.derivatives_exact)(&[], &[t, -0.5 * t], &[1.0, 1.0], &mut out);
         out[0] - 0.5 * out[1] + ridge * t
     };
     for linear in [LinearTerm::gaussian(1.3), LinearTerm::laplace(0.8)] {

@@ -2,26 +2,26 @@
 //! about the non-zero cells of the rows that it touches, not of all rows, and a choice does not look at every corner
 //! (`ladder.rs`).
 //!
-//! *What it computes.* The score of coordinate j is minus the sum over records of q_i x_ij: q_i the record's slope as an integer,
-//! cut at the slope limit, x_ij its cell cut at the cap, as in `Batch::gradient_scores`. Scores change by integer differences
-//! only, so at every moment they are exactly the sums for the slopes as they are. Slopes may be stale:
+//! *What it computes.* The score of coordinate j is minus the sum over records of q_i x_ij: q_i the record's derivative as an integer,
+//! cut at the derivative limit, x_ij its cell cut at the cap, as in `Batch::gradient_scores`. Scores change by integer differences
+//! only, so at every moment they are exactly the sums for the derivatives as they are. Derivatives may be stale:
 //!
 //! 1. After a move w <- (1 - m) w + m s to the corner s = +-c e_j the rows with a cell in column j get a new margin and a new
-//!    slope.
+//!    derivative.
 //! 2. The factor 1 - m changes every margin. Margins are kept as shrink x raw margin, and only where the product of the factors
-//!    since the last time falls below `FRESH`, all margins are computed again from the weights and all slopes from the margins.
+//!    since the last time falls below `FRESH`, all margins are computed again from the weights and all derivatives from the margins.
 //!    That happens at every step as long as steps are large, and for m = 2/(t+2) about 2 ln T / ln(1/FRESH) times in T steps.
-//!    Margins come from the columns with a non-zero weight, so that a row which no chosen corner has met costs one slope and no
+//!    Margins come from the columns with a non-zero weight, so that a row which no chosen corner has met costs one derivative and no
 //!    cell.
-//! 3. A new slope within 1/`PATIENCE` of the slope limit of the one in force is not put in force. Late steps are short, and a
+//! 3. A new derivative within 1/`PATIENCE` of the derivative limit of the one in force is not put in force. Late steps are short, and a
 //!    column that most rows have would cost all rows each time. (With 1024 in its place, or none, the loss reached was the same in
 //!    our trials.)
 //!
 //! *Privacy.* All three rules look at one record's own row and label, and at public numbers: the start, the chosen corners, the
 //! step sizes. So q_i is a function of record i and of what was released, stale or not, never of another record. One record's part
-//! of every score is then at most slope limit x cap = the bound of the grid; replaced by another record it moves a score by at
+//! of every score is then at most derivative limit x cap = the bound of the grid; replaced by another record it moves a score by at
 //! most twice that. This is the reach for which `Exponential::event` was made, and each choice is that event, admitted by the run
-//! before it is drawn. What is done in floating point (margins, slopes) is done for each record by itself, so its rounding is part
+//! before it is drawn. What is done in floating point (margins, derivatives) is done for each record by itself, so its rounding is part
 //! of q_i; that losses treat each row of a block by itself is tested for every loss, here as in `gradient.rs`.
 //!
 //! The column index and all that is kept are made of rows: they stay in here, and nothing reads a score. Time depends on data, as
@@ -33,10 +33,10 @@ use crate::audit::transcript::{Facts, Out};
 use crate::batch::Batch;
 use crate::engine::{Needs, Seam};
 use crate::error::{Error, Result};
+use crate::loss::Loss;
 use crate::mechanism::{Exponential, ROW_LIMIT, Reach};
 use crate::norm::{LInf, Norm};
-use crate::query::gradient::SlopeGrid;
-use crate::query::loss::Loss;
+use crate::query::gradient::DerivativeGrid;
 use crate::rng::{Stream, Words};
 use crate::run::{Run, disagree};
 use crate::sampling::ladder::Ladder;
@@ -45,9 +45,9 @@ use crate::store::memory::zeros;
 use crate::store::rows::{Columns, TILE};
 use std::sync::Arc;
 
-/// All slopes are renewed when margins have shrunk by this since they were.
+/// All derivatives are renewed when margins have shrunk by this since they were.
 const FRESH: f64 = 0.85;
-/// A slope stays in force until it is off by more than the slope limit over this.
+/// A derivative stays in force until it is off by more than the derivative limit over this.
 const PATIENCE: u16 = 256;
 
 /// Scores of corners, held by the kernel between the steps of one path. No Debug, no Clone, no way to a score.
@@ -55,7 +55,7 @@ pub struct VertexScores<'d> {
     data: &'d Dataset,
     columns: Columns,
     loss: Loss,
-    grid: SlopeGrid,
+    grid: DerivativeGrid,
     event: Event,
     reach: Reach,
     pub(crate) run: u64,
@@ -65,8 +65,8 @@ pub struct VertexScores<'d> {
     change: Vec<i64>,
     changed: Vec<u32>,
     seam: Arc<Seam<'d>>,
-    /// Slopes in force.
-    slopes: Vec<i16>,
+    /// Derivatives in force.
+    derivatives: Vec<i16>,
     /// Times `shrink`: the margins.
     margins: Vec<f64>,
     /// Times `shrink`: the weights. Public.
@@ -135,7 +135,7 @@ impl<'d> Query<'d> for ChooseVertex<'_, 'd> {
 impl<'d> VertexScores<'d> {
     fn new(on: &Batch<'d>, mechanism: &Exponential, loss: &Loss, simplex: bool, start: &[f64]) -> Result<VertexScores<'d>> {
         let (data, grid) = (on.data, &mechanism.grid);
-        let slope_grid = on.score_slopes(grid, loss)?;
+        let derivative_grid = on.score_derivatives(grid, loss)?;
         if loss.outputs != 1 {
             return Err(Error::unsupported("scores of corners for several outputs", "use gradient_scores"));
         }
@@ -154,7 +154,7 @@ impl<'d> VertexScores<'d> {
             data,
             columns: data.columns(),
             loss: loss.clone(),
-            grid: slope_grid,
+            grid: derivative_grid,
             event: mechanism.event(),
             reach: mechanism.grid.reach,
             run: on.run,
@@ -162,13 +162,13 @@ impl<'d> VertexScores<'d> {
             change: vec![0; d],
             changed: Vec::new(),
             seam: on.seam.clone(),
-            slopes: zeros(n),
+            derivatives: zeros(n),
             margins: zeros(n),
             weights: start.to_vec(),
             support: (0..d as u32).filter(|j| start[*j as usize] != 0.0).collect(),
             shrink: 1.0,
             fresh: FRESH,
-            patience: slope_grid.limit.unsigned_abs() / PATIENCE,
+            patience: derivative_grid.limit.unsigned_abs() / PATIENCE,
         };
         scores.measure();
         let mut sums = vec![0i64; d];
@@ -176,10 +176,10 @@ impl<'d> VertexScores<'d> {
         for first in (0..n).step_by(TILE) {
             let block = &mut block[..TILE.min(n - first)];
             block.iter_mut().zip(first as u32..).for_each(|(b, row)| *b = row);
-            let slopes = scores.slopes_of(block);
-            for (row, slope) in block.iter().zip(slopes) {
-                scores.slopes[*row as usize] = slope;
-                each_part(data, slope_grid, *row, -i64::from(slope), |j, part| sums[j] += part);
+            let derivatives = scores.derivatives_of(block);
+            for (row, derivative) in block.iter().zip(derivatives) {
+                scores.derivatives[*row as usize] = derivative;
+                each_part(data, derivative_grid, *row, -i64::from(derivative), |j, part| sums[j] += part);
             }
         }
         scores.ladder = Ladder::new(on.seam.collect(sums)?, grid.bits, !simplex);
@@ -212,7 +212,7 @@ impl<'d> VertexScores<'d> {
             self.weights[coordinate] += part * corner;
             self.shrink = 1.0;
             self.measure();
-            self.renew(0..self.slopes.len() as u32);
+            self.renew(0..self.derivatives.len() as u32);
             return self.settle();
         }
         self.shrink = shrink;
@@ -252,7 +252,7 @@ impl<'d> VertexScores<'d> {
         self.weights.iter().map(|w| w * self.shrink).collect()
     }
 
-    /// Other rules for when a slope is renewed: public numbers, for tests.
+    /// Other rules for when a derivative is renewed: public numbers, for tests.
     #[cfg(test)]
     pub(crate) fn with_rules(mut self, fresh: f64, patience: u16) -> VertexScores<'d> {
         (self.fresh, self.patience) = (fresh, patience);
@@ -271,18 +271,18 @@ impl<'d> VertexScores<'d> {
         self.reach
     }
 
-    /// Slopes in force, margins from scratch, and the slope limit.
+    /// Derivatives in force, margins from scratch, and the derivative limit.
     #[cfg(test)]
-    pub(crate) fn slopes(&self) -> (&[i16], Vec<f64>, f64) {
+    pub(crate) fn derivatives(&self) -> (&[i16], Vec<f64>, f64) {
         let weights = self.weights();
         let margin = |slot: usize| self.data.unit(slot).dot(0, &weights);
-        (&self.slopes, (0..self.slopes.len()).map(margin).collect(), f64::from(self.grid.limit))
+        (&self.derivatives, (0..self.derivatives.len()).map(margin).collect(), f64::from(self.grid.limit))
     }
 
     /// Margins of all rows from the weights, in the order and precision of `gradient_scores`.
     fn measure(&mut self) {
         let unit = self.data.row_norm / ROW_LIMIT as f64;
-        let mut margins = zeros::<f32>(self.slopes.len());
+        let mut margins = zeros::<f32>(self.derivatives.len());
         for j in &self.support {
             let weight = (self.weights[*j as usize] * unit) as f32;
             let (rows, cells) = self.columns.column(*j as usize);
@@ -293,19 +293,19 @@ impl<'d> VertexScores<'d> {
         self.margins.iter_mut().zip(&margins).for_each(|(m, x)| *m = f64::from(*x));
     }
 
-    /// Slopes of at most a block of rows at their margins.
-    fn slopes_of(&self, rows: &[u32]) -> [i16; TILE] {
-        let (mut margins, mut labels, mut slopes) = ([0f32; TILE], [0f32; TILE], [0f32; TILE]);
+    /// Derivatives of at most a block of rows at their margins.
+    fn derivatives_of(&self, rows: &[u32]) -> [i16; TILE] {
+        let (mut margins, mut labels, mut derivatives) = ([0f32; TILE], [0f32; TILE], [0f32; TILE]);
         for (i, row) in rows.iter().enumerate() {
             margins[i] = (self.margins[*row as usize] * self.shrink) as f32;
             labels[i] = self.data.labels[*row as usize];
         }
         let (n, mut out) = (rows.len(), [0i16; TILE]);
-        self.grid.of_rows(&self.loss, &margins[..n], &labels[..n], &mut slopes[..n], &mut out[..n]);
+        self.grid.of_rows(&self.loss, &margins[..n], &labels[..n], &mut derivatives[..n], &mut out[..n]);
         out
     }
 
-    /// Puts the slopes of these rows in force, where they differ from those that are.
+    /// Puts the derivatives of these rows in force, where they differ from those that are.
     fn renew(&mut self, mut rows: impl Iterator<Item = u32>) {
         let mut block = [0u32; TILE];
         loop {
@@ -314,12 +314,12 @@ impl<'d> VertexScores<'d> {
                 *b = row;
                 n += 1;
             });
-            let slopes = self.slopes_of(&block[..n]);
-            for (row, slope) in block[..n].iter().zip(slopes) {
-                let old = self.slopes[*row as usize];
-                if slope.abs_diff(old) > self.patience {
-                    self.slopes[*row as usize] = slope;
-                    let by = i64::from(old) - i64::from(slope);
+            let derivatives = self.derivatives_of(&block[..n]);
+            for (row, derivative) in block[..n].iter().zip(derivatives) {
+                let old = self.derivatives[*row as usize];
+                if derivative.abs_diff(old) > self.patience {
+                    self.derivatives[*row as usize] = derivative;
+                    let by = i64::from(old) - i64::from(derivative);
                     each_part(self.data, self.grid, *row, by, |j, part| {
                         if self.change[j] == 0 {
                             self.changed.push(j as u32);
@@ -337,7 +337,7 @@ impl<'d> VertexScores<'d> {
 
 /// Calls with each coordinate of a row and factor x cell, cells cut at the cap.
 #[inline]
-fn each_part(data: &Dataset, grid: SlopeGrid, row: u32, factor: i64, mut f: impl FnMut(usize, i64)) {
+fn each_part(data: &Dataset, grid: DerivativeGrid, row: u32, factor: i64, mut f: impl FnMut(usize, i64)) {
     let cap = grid.cap.unwrap_or(i16::MAX);
     data.table().each(row as usize, |j, x| f(j, factor * i64::from(x.clamp(-cap, cap))));
 }

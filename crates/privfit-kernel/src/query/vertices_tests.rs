@@ -91,9 +91,9 @@ fn renewed_scores_are_those_from_scratch() {
     }
 }
 
-/// With the usual rules the scores are the sums for the slopes in force, exactly, and slopes are as stale as the rules allow.
+/// With the usual rules the scores are the sums for the derivatives in force, exactly, and derivatives are as stale as the rules allow.
 #[test]
-fn stale_scores_are_sums_for_stale_slopes() {
+fn stale_scores_are_sums_for_stale_derivatives() {
     let data = sparse_data(N, None);
     let engine = Threads::new(1);
     let mechanism = Exponential::for_gradients(1.0, 1.0, 0.3, 3.0).unwrap();
@@ -110,17 +110,17 @@ fn stale_scores_are_sums_for_stale_slopes() {
         weights.iter_mut().for_each(|w| *w *= 1.0 - part);
         weights[at] += part * corner;
         assert!(scores.weights().iter().zip(&weights).all(|(a, b)| (a - b).abs() < 1e-12));
-        let (slopes, margins, limit) = scores.slopes();
+        let (derivatives, margins, limit) = scores.derivatives();
         let mut sums = [0i64; D];
-        for (slot, slope) in slopes.iter().enumerate() {
+        for (slot, derivative) in derivatives.iter().enumerate() {
             let cell = |x: f64| (x * 32767.0).round() as i64;
-            data.unit(slot).each(0, |j, x| sums[j] -= i64::from(*slope) * cell(x).clamp(-cap, cap));
+            data.unit(slot).each(0, |j, x| sums[j] -= i64::from(*derivative) * cell(x).clamp(-cap, cap));
             let label = f64::from(data.unit(slot).label(0));
             let fresh = -label / (1.0 + (margins[slot] * label).exp()) * limit;
-            // The slope moves by at most a quarter of the margin's way, and the margin at most by 1 - 0.85 of what it was.
+            // The derivative moves by at most a quarter of the margin's way, and the margin at most by 1 - 0.85 of what it was.
             let allowed = (0.25 * margins[slot].abs() * (1.0 / 0.85 - 1.0) + 1.0 / 256.0 + 1e-4) * limit + 1.0;
-            assert!((fresh - f64::from(*slope)).abs() <= allowed, "{fresh} {slope} {}", margins[slot]);
-            stale += usize::from((fresh - f64::from(*slope)).abs() > 2.0);
+            assert!((fresh - f64::from(*derivative)).abs() <= allowed, "{fresh} {derivative} {}", margins[slot]);
+            stale += usize::from((fresh - f64::from(*derivative)).abs() > 2.0);
         }
         assert_eq!(scores.scores(), sums);
     }
@@ -161,7 +161,7 @@ fn one_record_moves_a_kept_score_by_its_reach() {
             let mut scores = scores.with_rules(fresh, patience);
             let mut seen = vec![scores.scores().to_vec()];
             for (at, corner, part) in path(60, false) {
-                // Far enough for slopes to reach their bounds.
+                // Far enough for derivatives to reach their bounds.
                 scores.step(at, 5.0 * corner, part).unwrap();
                 seen.push(scores.scores().to_vec());
             }
@@ -188,9 +188,9 @@ fn one_record_moves_a_kept_score_by_its_reach() {
 #[test]
 fn a_panic_is_one_record_s_own() {
     let mut loss = LOGISTIC.clone();
-    loss.slopes = |p, s, y, out| {
+    loss.derivatives = |p, s, y, out| {
         assert!(y.iter().all(|y| *y != 0.5));
-        (LOGISTIC.slopes)(p, s, y, out);
+        (LOGISTIC.derivatives)(p, s, y, out);
     };
     let quiet = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
@@ -350,7 +350,7 @@ fn choices_are_recorded_and_misuse_is_refused() {
     assert!(
         run.execute(ScoreVertices { on: &everyone, mechanism: &mechanism, loss: &steeper, simplex: false, start: &start(false) })
             .is_err(),
-        "another bound of slopes"
+        "another bound of derivatives"
     );
     let mut scores = run
         .execute(ScoreVertices { on: &everyone, mechanism: &mechanism, loss: &LOGISTIC, simplex: false, start: &start(false) })

@@ -26,7 +26,7 @@ pub(super) fn dot_single(cells: &[i16], d: usize, weights: &[f32]) -> f32 {
     cells[..d].iter().zip(weights).map(|(x, w)| f32::from(*x) * w).sum()
 }
 
-/// Sums of slope x cell for all columns: modulo 2^32, and of the upper halves.
+/// Sums of derivative x cell for all columns: modulo 2^32, and of the upper halves.
 #[derive(Clone)]
 pub(super) struct PairSums {
     modulo: Vec<i32>,
@@ -40,22 +40,23 @@ impl PairSums {
         PairSums { modulo: vec![0; padded], upper: vec![0; padded], wide: wide() }
     }
 
-    /// Adds rows of d cells, each times its slope.
-    pub(super) fn add(&mut self, cells: &[i16], d: usize, slopes: &[i16]) {
+    /// Adds rows of d cells, each times its derivative.
+    pub(super) fn add(&mut self, cells: &[i16], d: usize, derivatives: &[i16]) {
         #[cfg(target_arch = "x86_64")]
         if self.wide {
-            let full = slopes.len() / 8 * 8;
+            let full = derivatives.len() / 8 * 8;
             // SAFETY: the processor has the instructions; every row of the data is followed by at least PADDING more cells.
-            unsafe { x86::add_pairs(cells, d, &slopes[..full], &mut self.modulo, &mut self.upper) };
+            unsafe { x86::add_pairs(cells, d, &derivatives[..full], &mut self.modulo, &mut self.upper) };
             let mut i = full;
-            while i < slopes.len() {
-                let second = if i + 1 < slopes.len() { (&cells[(i + 1) * d..], slopes[i + 1]) } else { (&cells[i * d..], 0) };
-                self.add_pair(&cells[i * d..], second.0, d, slopes[i], second.1);
+            while i < derivatives.len() {
+                let second =
+                    if i + 1 < derivatives.len() { (&cells[(i + 1) * d..], derivatives[i + 1]) } else { (&cells[i * d..], 0) };
+                self.add_pair(&cells[i * d..], second.0, d, derivatives[i], second.1);
                 i += 2;
             }
             return;
         }
-        for (i, pair) in slopes.chunks(2).enumerate() {
+        for (i, pair) in derivatives.chunks(2).enumerate() {
             let (first, second) = (&cells[2 * i * d..], if pair.len() == 2 { &cells[(2 * i + 1) * d..] } else { cells });
             self.add_pair(first, second, d, pair[0], pair.get(1).copied().unwrap_or(0));
         }
@@ -176,13 +177,13 @@ mod x86 {
         _mm_cvtss_f32(_mm_add_ss(sum, _mm_shuffle_ps(sum, sum, 1)))
     }
 
-    /// Adds slope x row for a multiple of eight rows.
+    /// Adds derivative x row for a multiple of eight rows.
     #[target_feature(enable = "avx2")]
-    pub(super) fn add_pairs(cells: &[i16], d: usize, slopes: &[i16], modulo: &mut [i32], upper: &mut [i32]) {
+    pub(super) fn add_pairs(cells: &[i16], d: usize, derivatives: &[i16], modulo: &mut [i32], upper: &mut [i32]) {
         let chunks = d.div_ceil(16);
         assert!(modulo.len() >= 16 * chunks && upper.len() >= 16 * chunks);
-        assert!(slopes.is_empty() || cells.len() >= (slopes.len() - 1) * d + 16 * chunks);
-        for (group, eight) in slopes.chunks_exact(8).enumerate() {
+        assert!(derivatives.is_empty() || cells.len() >= (derivatives.len() - 1) * d + 16 * chunks);
+        for (group, eight) in derivatives.chunks_exact(8).enumerate() {
             let rows = &cells[8 * group * d..];
             let mut pair = [_mm256_setzero_si256(); 4];
             for (p, two) in pair.iter_mut().zip(eight.chunks_exact(2)) {
@@ -258,15 +259,16 @@ mod x86 {
     }
 
     #[target_feature(enable = "avx2,fma")]
-    pub(super) fn add_rows(cells: &[i16], d: usize, rows: usize, slopes: &[f64], stride: usize, sum: &mut [f64]) {
+    pub(super) fn add_rows(cells: &[i16], d: usize, rows: usize, derivatives: &[f64], stride: usize, sum: &mut [f64]) {
         let chunks = d.div_ceil(LANES);
         assert!(sum.len() >= LANES * chunks);
-        assert!(rows == 0 || (cells.len() >= (rows - 1) * d + LANES * chunks && slopes.len() > (rows - 1) * stride));
+        assert!(rows == 0 || (cells.len() >= (rows - 1) * d + LANES * chunks && derivatives.len() > (rows - 1) * stride));
         let mut row = 0;
         while row < rows {
             let n = 4.min(rows - row);
             let at = [0, 1, 2, 3].map(|i: usize| (row + i.min(n - 1)) * d);
-            let slope = [0, 1, 2, 3].map(|i: usize| _mm256_set1_pd(if i < n { slopes[(row + i) * stride] } else { 0.0 }));
+            let derivative =
+                [0, 1, 2, 3].map(|i: usize| _mm256_set1_pd(if i < n { derivatives[(row + i) * stride] } else { 0.0 }));
             for c in 0..chunks {
                 // SAFETY: asserted above.
                 unsafe {
@@ -274,8 +276,8 @@ mod x86 {
                     let (mut low, mut high) = (_mm256_loadu_pd(to), _mm256_loadu_pd(to.add(4)));
                     for i in 0..4 {
                         let x = cells.as_ptr().add(at[i] + LANES * c);
-                        low = _mm256_fmadd_pd(four(x), slope[i], low);
-                        high = _mm256_fmadd_pd(four(x.add(4)), slope[i], high);
+                        low = _mm256_fmadd_pd(four(x), derivative[i], low);
+                        high = _mm256_fmadd_pd(four(x.add(4)), derivative[i], high);
                     }
                     _mm256_storeu_pd(to, low);
                     _mm256_storeu_pd(to.add(4), high);
@@ -297,11 +299,11 @@ mod tests {
             for rows in [1usize, 2, 7, 8, 9, 64] {
                 let cell = |i: usize| -> i16 { [i16::MAX, -i16::MAX, 1, -1, 0, 12345, -32000][i * 2654435761 % 7] };
                 let cells: Vec<i16> = (0..rows * d).map(cell).chain(std::iter::repeat_n(0, 32)).collect();
-                let slopes: Vec<i16> = (0..rows).map(|i| cell(i * 31 + 5)).collect();
+                let derivatives: Vec<i16> = (0..rows).map(|i| cell(i * 31 + 5)).collect();
                 let mut exact = vec![0i64; d];
                 for i in 0..rows {
                     for j in 0..d {
-                        exact[j] += 3 * i64::from(slopes[i]) * i64::from(cells[i * d + j]);
+                        exact[j] += 3 * i64::from(derivatives[i]) * i64::from(cells[i * d + j]);
                     }
                 }
                 for wide in [false, true] {
@@ -311,7 +313,7 @@ mod tests {
                     }
                     sums.wide = wide;
                     for _ in 0..3 {
-                        sums.add(&cells, d, &slopes);
+                        sums.add(&cells, d, &derivatives);
                     }
                     let mut out = vec![0i64; d];
                     sums.flush(&mut out);
@@ -326,10 +328,10 @@ mod tests {
     fn flush_period_does_not_overflow() {
         for sign in [1i16, -1] {
             let cells = vec![i16::MAX; 8 * 16 + 32];
-            let slopes = [sign * i16::MAX; 8];
+            let derivatives = [sign * i16::MAX; 8];
             let mut sums = PairSums::new(16);
             for _ in 0..FLUSH / 8 {
-                sums.add(&cells, 16, &slopes);
+                sums.add(&cells, 16, &derivatives);
             }
             let mut out = vec![0i64; 16];
             sums.flush(&mut out);

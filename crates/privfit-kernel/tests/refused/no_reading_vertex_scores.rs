@@ -2,7 +2,7 @@
 use privfit_kernel::VertexScores;
 
 fn read(scores: &VertexScores<'_>) -> Vec<i16> {
-    scores.slopes.clone()
+    scores.derivatives.clone()
 }
 
 fn main() {}

@@ -13,13 +13,17 @@ use super::shipped::{Question, Shipped};
 use super::subject::Subject;
 use crate::data::encode::{Row, UNKNOWN};
 use crate::error::{Error, Result};
+use crate::loss::{self, Task};
+use crate::method;
 use crate::schema::Schema;
 use privfit_kernel::account::{self, Adjacency, Event};
 use privfit_kernel::engine::Threads;
 use privfit_kernel::{Entropy, Run};
 
 /// Methods whose steps release gradients.
-pub const METHODS: [&str; 4] = ["noisy-gd", "noisy-sgd", "noisy-projected-sgd", "random-round-sgd"];
+pub fn methods() -> Vec<&'static str> {
+    method::ALL.iter().filter(|m| m.can.releases_gradients).map(|m| m.name).collect()
+}
 
 /// What one run showed.
 #[derive(Clone, Debug)]
@@ -51,14 +55,16 @@ const SHOWN: f64 = 0.05;
 /// Runs once.
 pub fn audit(question: &Question, canaries: u64, progress: &dyn Fn()) -> Result<Finding> {
     let mut question = question.clone();
-    if !METHODS.contains(&question.method.as_str()) {
+    if !methods().contains(&question.method.as_str()) {
         return Err(Error::misuse(format!(
             "canaries are for methods that release gradients, and {} is none: use {}, or `privfit audit distribution`",
             question.method,
-            METHODS.join(", ")
+            methods().join(", ")
         )));
     }
-    if question.schema.is_some() || question.loss.as_deref().is_some_and(|l| l != "logistic") {
+    if question.schema.is_some()
+        || question.loss.as_deref().is_some_and(|l| Some(l) != loss::usual(Task::Classes(2)).map(|l| l.name))
+    {
         return Err(Error::misuse("canaries bring their own schema and the logistic loss: leave out --schema and --loss"));
     }
     if question.adjacency == Adjacency::ReplaceOne {
@@ -74,7 +80,7 @@ pub fn audit(question: &Question, canaries: u64, progress: &dyn Fn()) -> Result<
     question.rows = canaries;
     let set = &mut question.settings.0;
     set.entry("steps".into()).or_insert(10.0);
-    if question.method != "noisy-projected-sgd" {
+    if !method::find(&question.method).is_some_and(|m| m.can.fixed_step) {
         set.entry("rate".into()).or_insert(1e-6);
     }
     let subject = Shipped::new(&question)?;

@@ -103,12 +103,12 @@ pub fn inverse(
 /// Gradient of a sum of losses with a ridge, in plain doubles.
 pub fn gradient(loss: &Loss, rows: &[(Vec<f64>, f32)], ridge: f64, theta: &[f64]) -> Vec<f64> {
     let mut out: Vec<f64> = theta.iter().map(|t| ridge * t).collect();
-    let mut slope = [0f64];
+    let mut derivative = [0f64];
     for (x, label) in rows {
         let score: f64 = x.iter().zip(theta).map(|(x, t)| x * t).sum();
-        (loss.slopes_exact)(&loss.parameters, &[score], &[*label], &mut slope);
-        let cut = slope[0].clamp(-loss.lipschitz, loss.lipschitz);
-        out.iter_mut().zip(x).for_each(|(g, x)| *g += cut * x);
+        loss.derivatives(&[score], &[*label], &mut derivative);
+        let clipped = derivative[0].clamp(-loss.lipschitz(), loss.lipschitz());
+        out.iter_mut().zip(x).for_each(|(g, x)| *g += clipped * x);
     }
     out
 }

@@ -62,15 +62,11 @@ impl Default for Question {
 
 /// Two features between -1 and 1, and a target that the loss can take.
 pub fn small_schema(loss: Option<&str>) -> Result<Schema> {
-    let kind = match loss {
-        None => Some(Kind::Classes),
-        Some(name) => loss::find(name).map(|l| l.kind),
-    };
-    let target = match (kind, loss) {
-        (Some(Kind::Number), Some("poisson")) => "[target]\ncolumn = \"y\"\nbounds = [0, 1]\n",
-        (Some(Kind::Number), _) => "[target]\ncolumn = \"y\"\nbounds = [-1.0, 1.0]\n",
-        (Some(Kind::Location), _) => "",
-        (_, Some("softmax")) => "[target]\ncolumn = \"y\"\nclasses = [\"a\", \"b\", \"c\"]\n",
+    let target = match loss.and_then(loss::find) {
+        Some(l) if l.kind == Kind::Number && l.counts => "[target]\ncolumn = \"y\"\nbounds = [0, 1]\n",
+        Some(l) if l.kind == Kind::Number => "[target]\ncolumn = \"y\"\nbounds = [-1.0, 1.0]\n",
+        Some(l) if l.kind == Kind::Location => "",
+        Some(l) if l.many => "[target]\ncolumn = \"y\"\nclasses = [\"a\", \"b\", \"c\"]\n",
         _ => "[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n",
     };
     Schema::parse(&format!(
@@ -78,9 +74,6 @@ pub fn small_schema(loss: Option<&str>) -> Result<Schema> {
          [features.b]\ntype = \"number\"\nmin = -1\nmax = 1\n"
     ))
 }
-
-/// The answer is an affine map of what was released.
-const AFFINE: [&str; 4] = ["noisy-gd", "output", "output-gd", "permutation-sgd"];
 
 impl Shipped {
     /// Plans. Without schema and loss: for two classes, or for a number or a point if the method takes no classes.
@@ -92,9 +85,9 @@ impl Shipped {
         if first.is_ok() || question.loss.is_some() {
             return first;
         }
-        for loss in ["squared", "mean"] {
-            let other = Question { loss: Some(loss.into()), ..question.clone() };
-            if let Ok(subject) = Shipped::with(&other, small_schema(Some(loss))?) {
+        for loss in loss::ALL.iter().filter(|l| l.least_squares || l.kind == Kind::Location) {
+            let other = Question { loss: Some(loss.name.into()), ..question.clone() };
+            if let Ok(subject) = Shipped::with(&other, small_schema(Some(loss.name))?) {
                 return Ok(subject);
             }
         }
@@ -147,7 +140,7 @@ impl Shipped {
 
     fn of(prepared: Prepared, schema: Schema, claim: Claim) -> Shipped {
         let single = |e: &Event| matches!(e, Event::DiscreteGaussian { .. } | Event::Gaussian { .. });
-        let one_gaussian = AFFINE.contains(&prepared.method.name)
+        let one_gaussian = prepared.method.can.affine
             && match prepared.plan.event() {
                 Event::Repeat { times: 1, event } => single(event),
                 Event::Compose(events) => events.len() == 1 && single(&events[0]),

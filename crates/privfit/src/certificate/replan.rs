@@ -30,15 +30,7 @@ pub(super) struct Replanned {
 
 /// How far finite precision is covered by a method: the kernel grades every run, and this says beforehand what it finds.
 pub(crate) fn grade(method: &str) -> Numerics {
-    // What rests on a theorem about minimisers or distances of iterates, with proved errors of solver and floating point.
-    const BY_THEOREM: [&str; 7] = ["objective", "output", "permutation", "hyperparameter", "two-stage", "weighted", "transfer"];
-    // The same theorems in published forms.
-    const PUBLISHED: [&str; 6] = ["amp", "hf-amp", "kst12", "p-psgd", "p-scpsgd", "knowledge-transfer"];
-    let (name, published) = match method.strip_prefix("published-") {
-        Some(name) => (name, PUBLISHED.contains(&name)),
-        None => (method, false),
-    };
-    if published || BY_THEOREM.iter().any(|start| name.starts_with(start)) { Numerics::Bounded } else { Numerics::Exact }
+    method::find(method).map_or(Numerics::Exact, |m| m.can.numerics)
 }
 
 fn no_plan(text: &str) -> Error {
@@ -104,8 +96,9 @@ pub(super) fn replan(artifact: &Artifact, inputs: &PlanInputs) -> Result<Replann
             let plan = prepared(artifact)?;
             let mut training = plan.training(grade(plan.method.name));
             // Why this method: a sentence about public facts, if the rule of this version chooses it.
-            let chosen = artifact.training.reason.is_some() && auto::choose(&plan.problem) == plan.method.name;
-            training.reason = chosen.then(|| auto::reason(&plan.problem).into());
+            let (method, reason) = auto::choose(&plan.problem);
+            let chosen = artifact.training.reason.is_some() && method.name == plan.method.name;
+            training.reason = chosen.then(|| reason.into());
             Ok(Replanned { training, event: plan.plan.event().clone(), loss_parameters: plan.loss_parameters()? })
         }
     }

@@ -12,7 +12,7 @@ use super::release::Release;
 use crate::artifact::epsilon;
 use crate::data::encode::UNKNOWN;
 use crate::error::{Error, Result};
-use crate::loss::{self, Task};
+use crate::loss::{self, Link, Task};
 use crate::metric::{BINS, LONGEST_LOSS, Sums};
 use crate::model::{Model, Prediction, read_scores};
 use privfit_kernel::account::{Adjacency, Event, Target, calibrate};
@@ -73,7 +73,7 @@ fn add(parameters: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>
     let [kind, number, classes, features, count, rest @ ..] = parameters else { return };
     let (numbers, weights) = rest.split_at(*count as usize);
     let task = if *classes == 0.0 { Task::Number } else { Task::Classes(*classes as usize) };
-    let loss = loss::ALL.get(*number as usize).map_or("", |l| l.name);
+    let link = loss::ALL.get(*number as usize).map_or(Link::Sign, |l| l.link);
     let share = 1.0 / unit.rows().max(1) as f64;
     let mut scores = Vec::new();
     for row in 0..unit.rows() {
@@ -84,7 +84,7 @@ fn add(parameters: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>
         scores.clear();
         scores.extend(weights.chunks(*features as usize).map(|w| unit.dot(row, w)));
         let mut put = |i: usize, value: f64| sink.add(i, share * value.max(0.0).min(1.0));
-        match (read_scores(task, loss, numbers, &scores), *kind as u8) {
+        match (read_scores(task, link, numbers, &scores), *kind as u8) {
             (Prediction::Class(class, _), 0) => put(0, f64::from(u8::from(class == label as usize))),
             (Prediction::Class(class, probabilities), _) => {
                 put(0, 1.0);
@@ -282,7 +282,7 @@ impl Measurement {
         match self.kind {
             Kind::Score => Vec::new(),
             Kind::Classes => {
-                let probabilities = ["logistic", "softmax"].contains(&self.model.loss.as_str());
+                let probabilities = self.model.link().has_probabilities();
                 sums.classes(self.model.classes, probabilities, self.model.weights.len() == 1)
             }
             Kind::Number => sums.number(&self.facts.schema.target.values),

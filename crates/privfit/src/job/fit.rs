@@ -85,32 +85,26 @@ pub(crate) struct Outcome {
 /// Plans: a pure function of public facts.
 pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
     let task = job.schema.task();
-    let usual = match task {
-        Task::Classes(2) => "logistic",
-        Task::Classes(_) => "softmax",
-        Task::Number => "squared",
+    let Some(name) = job.loss.as_deref().or(loss::usual(task).map(|l| l.name)) else {
         // A forgotten target must not become another task.
-        Task::Location if job.loss.is_none() => {
-            return Err(Error::misuse(
-                "the schema has no [target]: add one, or ask for a point with --loss mean or --loss geometric-median",
-            ));
-        }
-        Task::Location => "mean",
+        return Err(Error::misuse(
+            "the schema has no [target]: add one, or ask for a point with --loss mean or --loss geometric-median",
+        ));
     };
-    let name = job.loss.as_deref().unwrap_or(usual);
     let Some(loss) = loss::find(name) else {
         let known: Vec<&str> = loss::ALL.iter().map(|l| l.name).collect();
         let hint = crate::nearest::hint(name, known.iter().copied());
         return Err(Error::misuse(format!("unknown loss {name:?}: {hint}known are {}", known.join(", "))));
     };
-    if loss.name == "poisson"
+    if loss.counts
         && let TargetValues::Bounds(low, high) = job.schema.target.values
         && low != 0.0
     {
         let high = if high > 0.0 { high } else { 100.0 };
         return Err(Error::misuse(format!(
-            "loss poisson is for counts from 0 and the target begins at {low}: give bounds = [0, {high}] in [target], or use \
-             --loss squared"
+            "loss {} is for counts from 0 and the target begins at {low}: give bounds = [0, {high}] in [target], or use \
+             --loss squared",
+            loss.name
         )));
     }
     let named = method::find(&job.method);
@@ -121,7 +115,7 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
             published.name
         )));
     }
-    let pure = named.is_some_and(|m| ["output", "objective-pure"].contains(&m.name));
+    let pure = named.is_some_and(|m| m.can.pure_by_default);
     let delta = job.delta.or(pure.then_some(0.0));
     if delta.is_none() {
         return Err(Error::misuse(format!(
@@ -155,7 +149,7 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
     // Published forms have losses of their own, which the model must name.
     let problem = if named.is_some_and(|m| m.published) { method::published::plain(&problem) } else { problem };
     let (method, plan) = method::plan(&job.method, &problem)?;
-    let reason = (job.method == "auto").then(|| auto::reason(&problem));
+    let reason = (job.method == "auto").then(|| auto::choose(&problem).1);
     let unit = match &job.schema.unit {
         UnitOfPrivacy::Row => "row".to_string(),
         UnitOfPrivacy::Column { column, max_rows } => format!("{column} (at most {max_rows} rows)"),
@@ -255,7 +249,7 @@ impl Prepared {
     pub(crate) fn loss_parameters(&self) -> Result<Vec<f64>> {
         match self.problem.task {
             Task::Location => self.problem.loss_numbers(),
-            _ => Ok(self.problem.build_loss(1)?.parameters),
+            _ => Ok(self.problem.build_loss(1)?.parameters().to_vec()),
         }
     }
 

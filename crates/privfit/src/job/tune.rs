@@ -270,7 +270,7 @@ pub(crate) fn plan(job: &Job, tuning: &Tuning, methods: Option<&[String]>, rows:
         job.settings.0.extend(candidate.settings.clone());
         let prepared = fit::prepare(&job, rows - trial_rows, counted)
             .map_err(|e| Error::misuse(format!("candidate {}: {e}", candidate.text())))?;
-        match prepared.method.published || prepared.method.name == "weighted-columns" {
+        match !prepared.method.can.tunable {
             true => Err(Error::misuse(format!("candidate {}: this method can't be tuned, use another", candidate.text()))),
             false => Ok(prepared),
         }

@@ -12,7 +12,7 @@ use super::mean::each_row;
 use privfit_kernel::{Contribution, Draw, Sink, Unit};
 
 /// Bound on the vector of a unit.
-pub const REACH: f64 = 1.0;
+pub const LENGTH: f64 = 1.0;
 
 /// What a unit adds to the sum of gradients at a point.
 pub fn contribution(width: f64, point: &[f64]) -> Contribution {

@@ -7,7 +7,7 @@
 use privfit_kernel::{Contribution, Draw, Sink, Unit};
 
 /// Bound on the vector of a unit.
-pub const REACH: f64 = 1.0;
+pub const LENGTH: f64 = 1.0;
 
 /// Label of a row that counts. Not 0, which the kernel puts in the place of labels that are no numbers.
 pub const COUNTS: f32 = 1.0;

@@ -2,7 +2,7 @@
 
 use super::Problem;
 use crate::error::Result;
-use crate::loss::{self, Task};
+use crate::loss::{self, Heads, Task};
 use crate::solve::ight::{Rows, Thresholding, ight};
 use privfit_kernel::{Learner, NoiseRng, SparseModel, Unit};
 
@@ -25,7 +25,8 @@ fn train(p: &[f64], units: &mut dyn Iterator<Item = Unit<'_>>, _: &mut NoiseRng)
     let weights = &p[6..6 + p[5] as usize];
     let classes = p[1] as usize;
     let positive = usize::from(classes > 0);
-    let Some(loss) = loss::build(&loss::ALL[p[0] as usize], &p[6 + weights.len()..], classes, positive, weights) else {
+    let heads = Heads { classes, positive, weights };
+    let Some(loss) = loss::build(&loss::ALL[p[0] as usize], &p[6 + weights.len()..], heads) else {
         return Vec::new();
     };
     let mut rows = Rows::new();

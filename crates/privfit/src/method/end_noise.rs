@@ -61,7 +61,7 @@ pub(super) fn calibrated(problem: &Problem, losses: Vec<Loss>, recipe: Recipe) -
             "these steps are so long that neighbours can end anywhere: give a smaller rate, or fewer passes",
         ));
     }
-    let dimension = problem.features * losses[0].outputs;
+    let dimension = problem.features * losses[0].outputs();
     let heads = losses.len() as u64;
     let Stability { zero_out, replace_one, longest } = stability;
     let noise_of = |nm: f64| VectorNoise::new(pure, (zero_out, replace_one), longest, nm, dimension);
@@ -75,7 +75,7 @@ pub(super) fn calibrated(problem: &Problem, losses: Vec<Loss>, recipe: Recipe) -
 /// Gaussian noise of this standard deviation, whatever that is worth: for published forms. The event says what it truly costs.
 pub(super) fn with_deviation(problem: &Problem, losses: Vec<Loss>, recipe: Recipe, deviation: f64) -> Result<Box<dyn Plan>> {
     let stability = recipe.descent(&losses[0]).stability(&problem.size());
-    let dimension = problem.features * losses[0].outputs;
+    let dimension = problem.features * losses[0].outputs();
     let Stability { zero_out, replace_one, longest } = stability;
     let noise = Gaussian::for_output(zero_out, replace_one, longest, deviation / zero_out, dimension);
     match noise {
@@ -99,7 +99,7 @@ fn finish(
     deviation: f64,
     broken: Option<&str>,
 ) -> Result<Box<dyn Plan>> {
-    let dimension = problem.features * losses[0].outputs;
+    let dimension = problem.features * losses[0].outputs();
     let event = match broken {
         Some(why) => Event::NotPrivate { why: why.into() },
         None => noise.event(dimension).repeated(losses.len() as u64),
@@ -142,7 +142,7 @@ impl Plan for EndNoise {
 
     fn gradient_noise(&self) -> f64 {
         // Noise on weights weighs like noise x curvature on a gradient sum; a quarter of the largest curvature is a fair guess.
-        self.deviation * self.rows as f64 * 0.1 * self.losses[0].smoothness * (self.losses.len() as f64).sqrt()
+        self.deviation * self.rows as f64 * 0.1 * self.losses[0].smoothness() * (self.losses.len() as f64).sqrt()
     }
 
     fn noise(&self) -> Noise {
@@ -162,7 +162,7 @@ impl Plan for EndNoise {
         let mut weights = Vec::new();
         for loss in &self.losses {
             let everyone = run.everyone()?;
-            let dimension = self.features * loss.outputs;
+            let dimension = self.features * loss.outputs();
             let descent = self.recipe.descent(loss);
             let part =
                 self.noise.release(run, dimension, |run| run.execute(Descend { on: &everyone, descent: &descent, progress }))?;

@@ -20,6 +20,7 @@
 //!
 //! *Reference.* Talwar, Thakurta, Zhang 2015; as P-FW in Iyengar et al. 2019.
 
+use super::Capabilities;
 use super::block_learner::usual_radius;
 use super::support::sparsity;
 use super::{Method, Noise, Plan, Problem, head_losses, show};
@@ -46,6 +47,7 @@ pub const METHOD: Method = Method {
         ("sparsity", "weights that are kept in the end; all by default"),
     ],
     published: false,
+    can: Capabilities { in_l1_ball: true, many_steps: true, ..Capabilities::ANY },
     plan,
 };
 
@@ -105,7 +107,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let steps = problem.settings.within("steps", (signal / 8.0).clamp(8.0, 150.0).round(), 1.0, 1e6)?.round() as u64;
     let heads = losses.len() as u64;
     let parts = |nm: f64| -> Result<(Exponential, Event)> {
-        let mechanism = Exponential::for_gradients(losses[0].lipschitz, 1.0, cap, nm)?;
+        let mechanism = Exponential::for_gradients(losses[0].lipschitz(), 1.0, cap, nm)?;
         Ok((mechanism, mechanism.event().repeated(steps * heads)))
     };
     let multiplier = calibrate(problem.target, |nm| parts(nm).map(|p| p.1), problem.adjacency)?;
@@ -156,7 +158,7 @@ impl Plan for FrankWolfe {
     fn run(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Vec<f64>> {
         let mut weights = Vec::new();
         for loss in &self.losses {
-            let keep = self.keep && loss.outputs == 1;
+            let keep = self.keep && loss.outputs() == 1;
             let mut w =
                 if keep { self.with_kept_scores(run, loss, progress)? } else { self.with_new_scores(run, loss, progress)? };
             keep_largest(&mut w, self.kept, None);
@@ -173,7 +175,7 @@ impl FrankWolfe {
 
     /// Every step a pass over all rows, and a race of all corners.
     fn with_new_scores(&self, run: &mut Run<'_>, loss: &Loss, progress: &dyn Fn()) -> Result<Vec<f64>> {
-        let dimension = self.features * loss.outputs;
+        let dimension = self.features * loss.outputs();
         let mut w = self.start(dimension);
         let everyone = run.everyone()?;
         let corners = if self.simplex { dimension } else { 2 * dimension };

@@ -16,6 +16,7 @@
 //!
 //! *Reference.* Wang and Gu 2019 (DP-IGHT), with corrected constants; exact composition of Dong, Roth, Su 2019.
 
+use super::Capabilities;
 use super::block_learner::usual_radius;
 use super::noisy_gd::calibrated_steps;
 use super::support::sparsity;
@@ -45,6 +46,7 @@ pub const METHOD: Method = Method {
         ("clip", "largest gradient of a record"),
     ],
     published: false,
+    can: Capabilities::ANY,
     plan,
 };
 
@@ -68,13 +70,13 @@ pub(super) fn usual_rate(problem: &Problem, loss: &Loss) -> f64 {
     // Cells spread evenly over their range have a third of its square. Words are all positive: together they have much more
     // curvature than each by itself.
     let square = if cell < 1.0 { cell * cell / 3.0 } else { 1.0 / problem.features.min(16) as f64 };
-    1.0 / (loss.smoothness.min(1.0) * square)
+    1.0 / (loss.smoothness().min(1.0) * square)
 }
 
 /// The rate of the constant: its cell is as large as public facts say, in every row, which makes its curvature another one.
 pub(super) fn constant_rate(problem: &Problem, loss: &Loss, rate: f64) -> f64 {
     let cell = problem.constant().map_or(1.0, |c| 1.0 / problem.columns[c].scale);
-    rate.min(1.0 / (loss.smoothness.min(1.0) * cell * cell))
+    rate.min(1.0 / (loss.smoothness().min(1.0) * cell * cell))
 }
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
@@ -83,11 +85,11 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         return Err(Error::misuse("hard-thresholding has one row to a unit: use --method noisy-gd"));
     }
     let settings = &problem.settings;
-    let mut losses = head_losses(problem)?;
-    let bound = losses[0].lipschitz;
+    let losses = head_losses(problem)?;
+    let bound = losses[0].lipschitz();
     let usual = if problem.task == Task::Number { bound.min(0.5) } else { bound };
     let clip = settings.within("clip", usual, 1e-6, 1e6)?.min(bound);
-    losses.iter_mut().for_each(|l| l.lipschitz = clip);
+    let losses: Vec<Loss> = losses.iter().map(|l| l.clipped(clip)).collect();
     let usual = if problem.largest_cell() < 1.0 { 3.0 } else { 8.0 };
     let steps = settings.within("steps", usual, 1.0, 1e5)?.round() as u64;
     let (mechanism, event) = calibrated_steps(problem, &losses, clip, None, steps, false)?;
@@ -126,7 +128,7 @@ impl Plan for HardThresholding {
             ("weights kept", self.count.to_string()),
             ("steps", self.steps.to_string()),
             ("rate", show(self.rate)),
-            ("clip", show(self.losses[0].lipschitz)),
+            ("clip", show(self.losses[0].lipschitz())),
             ("noise of a step, standard deviation", show(self.mechanism.standard_deviation())),
         ]
     }
@@ -146,7 +148,7 @@ impl Plan for HardThresholding {
     fn run(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Vec<f64>> {
         let mut weights = Vec::new();
         for loss in &self.losses {
-            let dimension = self.features * loss.outputs;
+            let dimension = self.features * loss.outputs();
             let mut w = vec![0f64; dimension];
             let everyone = run.everyone()?;
             for _ in 0..self.steps {

@@ -14,6 +14,7 @@
 //!
 //! *Reference.* Iyengar et al. 2019, section on hyperparameter-free AMP.
 
+use super::Capabilities;
 use super::objective::{calibrated, check};
 use super::published::printed::{Regime, amp_split};
 use super::{Method, Plan, Problem};
@@ -32,6 +33,7 @@ pub const METHOD: Method = Method {
               own.",
     settings: &[super::offset::SETTING],
     published: false,
+    can: Capabilities::BY_THEOREM,
     plan,
 };
 
@@ -40,8 +42,8 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let losses = check(problem, "hyperparameter-free")?;
     let regime = if problem.features as u64 >= problem.rows { Regime::High } else { Regime::Low };
     let split = amp_split(problem.target.epsilon, problem.target.delta, problem.rows.max(1) as f64, regime);
-    let rank = f64::from(losses[0].rank);
+    let rank = f64::from(losses[0].rank());
     let share = (split.epsilon1 - split.epsilon3) / (rank * losses.len() as f64);
-    let ridge = losses[0].trace / rank / share.exp_m1();
+    let ridge = losses[0].trace() / rank / share.exp_m1();
     calibrated(problem, losses, false, move |_| ridge)
 }

@@ -17,7 +17,7 @@
 //!
 //! *Reference.* Gaussian mechanism; noisy gradients as in `noisy-gd`; Haldane 1948 for the median.
 
-use super::{Method, Plan, Problem, noisy_sgd, show};
+use super::{Method, Plan, Problem, noisy_gd, noisy_sgd, show, statistics};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use crate::loss::{geometric_median, mean};
@@ -35,10 +35,12 @@ const SHRINK: f64 = 5.0;
 
 /// Plans, or refuses with the method that takes the loss.
 pub(super) fn plan(method: &Method, problem: &Problem) -> Result<Box<dyn Plan>> {
-    let sampling = match (problem.loss.name, method.name) {
-        ("mean", "statistics") | ("geometric-median", "noisy-gd") => None,
-        ("geometric-median", "noisy-sgd") => noisy_sgd::sampling_rate(problem)?,
-        _ => return Err(no_score(problem, method.name)),
+    let sampling = if method.name == noisy_sgd::METHOD.name && !is_mean(problem) {
+        noisy_sgd::sampling_rate(problem)?
+    } else if method.name == taken_by(problem).name {
+        None
+    } else {
+        return Err(no_score(problem, method.name));
     };
     if problem.target.delta == 0.0 {
         return Err(Error::misuse(format!(
@@ -46,7 +48,7 @@ pub(super) fn plan(method: &Method, problem: &Problem) -> Result<Box<dyn Plan>> 
             problem.loss.name
         )));
     }
-    let clip = if problem.loss.name == "mean" { mean::REACH } else { geometric_median::REACH };
+    let clip = problem.loss.unit_length;
     let clip = problem.settings.within("clip", clip, 1e-6, 1e6)?.min(clip);
     let descent = match problem.loss_numbers()?.first() {
         None => None,
@@ -67,9 +69,19 @@ pub(super) fn plan(method: &Method, problem: &Problem) -> Result<Box<dyn Plan>> 
     Ok(Box::new(Location { mechanism, descent, event, constraint, features: problem.features, units }))
 }
 
+/// A point by one sum, and not by steps: a loss without numbers.
+fn is_mean(problem: &Problem) -> bool {
+    problem.loss.numbers.is_empty()
+}
+
+/// The method that takes the loss.
+fn taken_by(problem: &Problem) -> &'static Method {
+    if is_mean(problem) { &statistics::METHOD } else { &noisy_gd::METHOD }
+}
+
 /// Why a method does not take a loss without scores, and which one does.
 pub(super) fn no_score(problem: &Problem, method: &str) -> Error {
-    let takes = if problem.loss.name == "mean" { "statistics" } else { "noisy-gd" };
+    let takes = taken_by(problem).name;
     Error::misuse(format!(
         "{method} does not take loss {}, which is about a point and has no score: use --method {takes}",
         problem.loss.name
@@ -291,9 +303,9 @@ mod tests {
         let points = [[0.0; 4], [0.9, 0.0, 0.4, 0.0], [-0.7, 0.7, 0.0, 0.0], [1e6, -1e6, 3.0, 0.0]];
         for unit in ["", UNIT] {
             let schema = schema(unit);
-            let mut all: Vec<(f64, Contribution)> = vec![(mean::REACH, mean::contribution(4))];
+            let mut all: Vec<(f64, Contribution)> = vec![(mean::LENGTH, mean::contribution(4))];
             for width in [0.01, 0.05, 1.0] {
-                all.extend(points.iter().map(|p| (geometric_median::REACH, geometric_median::contribution(width, p))));
+                all.extend(points.iter().map(|p| (geometric_median::LENGTH, geometric_median::contribution(width, p))));
             }
             for (reach, contribution) in all {
                 let mut largest = 0f64;

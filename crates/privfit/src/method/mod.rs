@@ -34,11 +34,11 @@ pub mod weighted_columns;
 
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
-use crate::loss::{self, LossEntry, Task};
+use crate::loss::{self, Heads, Kind, LossEntry, Task};
 use crate::model::RowMap;
 use privfit_kernel::account::{Adjacency, Event, Target};
 use privfit_kernel::engine::Needs;
-use privfit_kernel::{Loss, ProblemSize, PublicRows, Run};
+use privfit_kernel::{Loss, Numerics, ProblemSize, PublicRows, Run};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -123,7 +123,7 @@ impl Settings {
 impl Problem {
     /// The loss, for the class that one score speaks for.
     pub fn build_loss(&self, positive: usize) -> Result<Loss> {
-        loss::build(self.loss, &self.loss_numbers()?, self.task.classes(), positive, &self.weights)
+        loss::build(self.loss, &self.loss_numbers()?, Heads { classes: self.task.classes(), positive, weights: &self.weights })
             .ok_or_else(|| location::no_score(self, "this method"))
     }
 
@@ -190,7 +190,7 @@ impl Problem {
         Err(Error::misuse(format!(
             "{method} rests on the true number of rows, which is private under add-remove and not counted with a unit column: use \
              --method noisy-gd{}, or zero-out with unit = \"row\"",
-            if self.loss.name == "squared" { " or statistics" } else { "" }
+            if self.loss.least_squares { " or statistics" } else { "" }
         )))
     }
 
@@ -207,6 +207,86 @@ impl Problem {
         Err(Error::misuse(format!(
             "{method} adds Gaussian noise and needs a delta: give --delta (say 1/n^2), or use --method output for pure privacy"
         )))
+    }
+}
+
+/// What a method can do, for whoever lists, audits, tunes or reports methods.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Capabilities {
+    /// It minimises, or follows exact gradients: the loss must be smooth.
+    pub smooth: bool,
+    /// It has one score.
+    pub one_score: bool,
+    /// It is for two classes.
+    pub two_classes: bool,
+    /// It is for losses about which second moments say all.
+    pub least_squares: bool,
+    /// The points that it finds, where there is no target.
+    pub point: Option<Point>,
+    /// Delta is 0 unless it is given.
+    pub pure_by_default: bool,
+    /// Delta must be 0.
+    pub pure_only: bool,
+    /// Weights lie in an L1 ball or simplex.
+    pub in_l1_ball: bool,
+    /// It can be a candidate of private tuning.
+    pub tunable: bool,
+    /// How far finite precision is covered.
+    pub numerics: Numerics,
+    /// What it releases are gradients.
+    pub releases_gradients: bool,
+    /// The step size does not depend on a setting.
+    pub fixed_step: bool,
+    /// It takes many steps by default.
+    pub many_steps: bool,
+    /// The answer is an affine map of what was released.
+    pub affine: bool,
+    /// Noise is added to the weights at the end.
+    pub noise_at_the_end: bool,
+}
+
+/// Points that stand for all rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Point {
+    /// One noisy sum.
+    Mean,
+    /// Noisy steps.
+    Median,
+}
+
+impl Capabilities {
+    /// Any loss with a target, and nothing special.
+    pub const ANY: Capabilities = Capabilities {
+        smooth: false,
+        one_score: false,
+        two_classes: false,
+        least_squares: false,
+        point: None,
+        pure_by_default: false,
+        pure_only: false,
+        in_l1_ball: false,
+        tunable: true,
+        numerics: Numerics::Exact,
+        releases_gradients: false,
+        fixed_step: false,
+        many_steps: false,
+        affine: false,
+        noise_at_the_end: false,
+    };
+
+    /// Rests on a theorem about minimisers or distances of iterates, with proved errors of solver and floating point.
+    pub const BY_THEOREM: Capabilities = Capabilities { smooth: true, numerics: Numerics::Bounded, ..Capabilities::ANY };
+
+    /// A published form, for comparison.
+    pub const PUBLISHED: Capabilities = Capabilities { tunable: false, ..Capabilities::ANY };
+
+    /// Whether it takes a loss.
+    pub fn takes(&self, loss: &LossEntry) -> bool {
+        match loss.kind {
+            Kind::Location => self.point == Some(if loss.numbers.is_empty() { Point::Mean } else { Point::Median }),
+            Kind::Number if self.two_classes => false,
+            _ => (loss.smooth || !self.smooth) && !(loss.many && self.one_score) && (loss.least_squares || !self.least_squares),
+        }
     }
 }
 
@@ -228,6 +308,8 @@ pub struct Method {
     pub settings: &'static [(&'static str, &'static str)],
     /// A published form, for comparison: its plan says what it truly guarantees, which need not be what was asked for.
     pub published: bool,
+    /// What it can do.
+    pub can: Capabilities,
     /// Makes a plan.
     pub plan: fn(&Problem) -> Result<Box<dyn Plan>>,
 }
@@ -329,7 +411,7 @@ pub fn theorem(method: &str, task: Task) -> Option<&'static str> {
 
 /// Plans with the method of that name, or with the one that the public facts suggest.
 pub fn plan(name: &str, problem: &Problem) -> Result<(&'static Method, Box<dyn Plan>)> {
-    let name = if name == "auto" { auto::choose(problem) } else { name };
+    let name = if name == "auto" { auto::choose(problem).0.name } else { name };
     let Some(method) = find(name) else {
         let known: Vec<&str> = ALL.iter().map(|m| m.name).collect();
         let hint = crate::nearest::hint(name, known.iter().copied());
@@ -358,7 +440,7 @@ pub(crate) fn head_losses(problem: &Problem) -> Result<Vec<Loss>> {
 
 /// A loss that minimisers can take.
 pub(crate) fn needs_smooth(problem: &Problem, method: &str) -> Result<()> {
-    if problem.build_loss(1)?.smoothness.is_finite() {
+    if problem.build_loss(1)?.smoothness().is_finite() {
         return Ok(());
     }
     Err(Error::misuse(format!(

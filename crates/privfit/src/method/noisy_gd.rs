@@ -18,6 +18,7 @@
 //! *Reference.* Song, Chaudhuri, Sarwate 2013; Bassily, Smith, Thakurta 2014; exact composition of Dong, Roth, Su 2019.
 
 use super::offset::{self, Offset};
+use super::{Capabilities, Point};
 use super::{Method, Noise, Plan, Problem, show};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
@@ -38,6 +39,7 @@ pub const METHOD: Method = Method {
               else looks at released sums only.",
     settings: SETTINGS,
     published: false,
+    can: Capabilities { point: Some(Point::Median), releases_gradients: true, affine: true, ..Capabilities::ANY },
     plan: |problem| plan(problem, None),
 };
 
@@ -157,7 +159,7 @@ pub(super) fn calibrated_steps(
     steps: u64,
     at_most: bool,
 ) -> Result<(Gaussian, Event)> {
-    let dimension = problem.features * losses[0].outputs;
+    let dimension = problem.features * losses[0].outputs();
     let event_of = |nm: f64| -> Result<(Gaussian, Event)> {
         let mechanism = Gaussian::for_gradients(clip, nm)?;
         let step = planned_step(&mechanism, dimension, sampled);
@@ -183,7 +185,7 @@ fn with_offset(
     }
     // A step's noise over that of the whole, on everyone.
     let root = (steps as f64).sqrt() * sampled.map_or(1.0, |r| r.value());
-    let dimension = problem.features * losses[0].outputs;
+    let dimension = problem.features * losses[0].outputs();
     let make = |nm: f64| -> Result<(Gaussian, Option<Offset>, Event)> {
         let mechanism = Gaussian::for_gradients(clip, nm)?;
         let offset = Offset::new(problem, false, nm / root)?;
@@ -199,20 +201,20 @@ fn with_offset(
 pub(super) fn plan(problem: &Problem, sampling: Option<f64>) -> Result<Box<dyn Plan>> {
     problem.needs_delta(if sampling.is_some() { "noisy-sgd" } else { "noisy-gd" })?;
     let settings = &problem.settings;
-    let mut losses = super::head_losses(problem)?;
-    let several = losses[0].outputs > 1;
+    let losses = super::head_losses(problem)?;
+    let several = losses[0].outputs() > 1;
     let n = problem.all_rows();
-    // Softmax slopes are cut where those of two classes would be: at sqrt(1/2), half of their bound.
-    let bound = losses[0].lipschitz;
+    // Softmax derivatives are clipped where those of two classes would be: at sqrt(1/2), half of their bound.
+    let bound = losses[0].lipschitz();
     let clip = settings.within("clip", if several { 0.5 * bound } else { bound }, 1e-6, 1e6)?.min(bound);
-    // Slopes are cut on the integers, so that the bound of the loss is the clip.
-    losses.iter_mut().for_each(|l| l.lipschitz = clip);
+    // Derivatives are clipped on the integers, so that the bound of the loss is the clip.
+    let losses: Vec<Loss> = losses.iter().map(|l| l.clipped(clip)).collect();
     let rows_clip = clip * if problem.rows_per_unit > 1 { (problem.rows_per_unit as f64).sqrt() } else { 1.0 };
     let sampled = sampling.map(Rate::new).transpose()?;
     let fraction = sampling.unwrap_or(1.0);
     // The rule was found for slopes up to 1/2 and curvature up to 1/4. Steeper losses bring more noise, curved ones learn faster.
     let slower = match problem.task {
-        Task::Classes(_) if !several => (0.5 / clip).min(1.0) * (0.25 / losses[0].smoothness.min(1.0)).sqrt().min(1.0),
+        Task::Classes(_) if !several => (0.5 / clip).min(1.0) * (0.25 / losses[0].smoothness().min(1.0)).sqrt().min(1.0),
         _ => 1.0,
     };
     let noise = problem.single_noise()? * (losses.len() as f64).sqrt();
@@ -221,9 +223,9 @@ pub(super) fn plan(problem: &Problem, sampling: Option<f64>) -> Result<Box<dyn P
     let short = problem.sparse && !several && sampled.is_none() && !given;
     let divide = n * fraction;
     let ridge = settings.within("ridge", 0.0, 0.0, 1e12)?;
-    let few = short.then(|| few_steps(wanted, losses[0].smoothness, ridge / divide)).flatten();
+    let few = short.then(|| few_steps(wanted, losses[0].smoothness(), ridge / divide)).flatten();
     let momentum = settings.within("momentum", MOMENTUM, 0.0, 0.999)?;
-    let usual_rate = wanted.min(stable_rate(momentum, losses[0].smoothness));
+    let usual_rate = wanted.min(stable_rate(momentum, losses[0].smoothness()));
     // What a step may not go, more of them go.
     let usual_steps = match (&few, sampled) {
         (Some(few), _) => few.len() as f64,
@@ -274,7 +276,7 @@ impl Plan for Steps {
             ("steps", self.steps.to_string()),
             ("rate", show((self.rate)(1))),
             ("momentum", show((self.momentum)(1))),
-            ("clip", show(self.losses[0].lipschitz)),
+            ("clip", show(self.losses[0].lipschitz())),
             ("noise of a step, standard deviation", show(self.mechanism.standard_deviation())),
         ];
         let last = ((self.rate)(self.steps), (self.momentum)(self.steps));
@@ -344,7 +346,7 @@ impl Steps {
     }
 
     fn descend(&self, run: &mut Run<'_>, loss: &Loss, steps: u64, progress: &dyn Fn()) -> Result<Vec<f64>> {
-        let dimension = self.features * loss.outputs;
+        let dimension = self.features * loss.outputs();
         let mut w = vec![0f64; dimension];
         let mut move_by = vec![0f64; dimension];
         let mut average = vec![0f64; dimension];
@@ -446,7 +448,7 @@ mod tests {
                 let prepared = plan(&schema(4, "", target), "noisy-gd", loss, 1_000_000, epsilon, set);
                 let number =
                     |key: &str| -> f64 { prepared.plan.describe().iter().find(|p| p.0 == key).unwrap().1.parse().unwrap() };
-                let curvature = number("rate") * prepared.problem.build_loss(1).unwrap().smoothness;
+                let curvature = number("rate") * prepared.problem.build_loss(1).unwrap().smoothness();
                 let (momentum, steps) = (number("momentum"), if set.is_empty() { 100 } else { 2000 });
                 let (mut w, mut by) = (1.0, 0.0);
                 for _ in 0..steps {

@@ -15,6 +15,7 @@
 //!
 //! *Reference.* Bassily, Smith, Thakurta 2014, algorithm 1; lecture notes on private empirical risk minimisation, algorithm 3.
 
+use super::Capabilities;
 use super::noisy_gd::{Answer, Steps, calibrated_steps};
 use super::{Method, Plan, Problem};
 use crate::constraint::Constraint;
@@ -33,6 +34,7 @@ pub const METHOD: Method = Method {
               numbers only.",
     settings: &[("sampling_rate", "probability that a record takes part in a step"), ("steps", "number of steps")],
     published: false,
+    can: Capabilities { releases_gradients: true, fixed_step: true, many_steps: true, ..Capabilities::ANY },
     plan,
 };
 
@@ -54,11 +56,11 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let fraction = settings.within("sampling_rate", (512.0 / n).clamp(1e-6, 1.0), 1e-6, 1.0)?;
     let sampled = (fraction < 1.0).then(|| Rate::new(fraction)).transpose()?;
     let steps = settings.within("steps", (5.0 / fraction).clamp(100.0, 5000.0).round(), 1.0, 1e7)?.round() as u64;
-    let (mechanism, event) = calibrated_steps(problem, &losses, losses[0].lipschitz, sampled, steps, false)?;
-    let dimension = problem.features * losses[0].outputs;
+    let (mechanism, event) = calibrated_steps(problem, &losses, losses[0].lipschitz(), sampled, steps, false)?;
+    let dimension = problem.features * losses[0].outputs();
     let divide = n * fraction;
     // Mean, sampling and noise of the average gradient.
-    let (bound, deviation) = (losses[0].lipschitz, mechanism.standard_deviation());
+    let (bound, deviation) = (losses[0].lipschitz(), mechanism.standard_deviation());
     let moment = (bound * bound * (1.0 + 1.0 / divide) + dimension as f64 * (deviation / divide).powi(2)).sqrt();
     let radius = radius_of(problem.constraint, dimension);
     let constraint = if problem.constraint == Constraint::None { Constraint::L2(radius) } else { problem.constraint };

@@ -13,6 +13,7 @@
 //!
 //! *Reference.* Bassily, Smith, Thakurta 2014; Abadi et al. 2016.
 
+use super::{Capabilities, Point};
 use super::{Method, Plan, Problem};
 use crate::error::Result;
 
@@ -37,6 +38,7 @@ pub const METHOD: Method = Method {
         super::offset::SETTING,
     ],
     published: false,
+    can: Capabilities { point: Some(Point::Median), releases_gradients: true, many_steps: true, ..Capabilities::ANY },
     plan,
 };
 

@@ -21,6 +21,7 @@
 //!
 //! *Reference.* After Cai, Wang, Zhang 2021 (noisy iterative thresholding); one-shot choice of Durfee and Rogers 2019.
 
+use super::Capabilities;
 use super::hard_thresholding::{constant_rate, usual_rate};
 use super::support::{alike, fit, sparsity};
 use super::{Method, Noise, Plan, Problem, head_losses, show};
@@ -50,6 +51,7 @@ pub const METHOD: Method = Method {
         ("radius", "rows on chosen columns are cut to this length; 0 for a usual one"),
     ],
     published: false,
+    can: Capabilities { one_score: true, ..Capabilities::ANY },
     plan,
 };
 
@@ -95,11 +97,11 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         return Err(Error::misuse("noisy-thresholding has one score to a class: use --loss logistic"));
     }
     let settings = &problem.settings;
-    let mut losses = head_losses(problem)?;
-    let bound = losses[0].lipschitz;
+    let losses = head_losses(problem)?;
+    let bound = losses[0].lipschitz();
     let usual = if problem.task == Task::Number { bound.min(0.25) } else { bound };
     let clip = settings.within("clip", usual, 1e-6, 1e6)?.min(bound);
-    losses.iter_mut().for_each(|l| l.lipschitz = clip);
+    let losses: Vec<Loss> = losses.iter().map(|l| l.clipped(clip)).collect();
     let count = sparsity(problem)?;
     let rounds = settings.within("rounds", count.min(ROUNDS) as f64, 1.0, count as f64)?.round() as usize;
     let share = settings.within("share", SHARE, 0.01, 0.99)?;
@@ -110,7 +112,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let rate = settings.within("rate", shorter * usual_rate(problem, &losses[0]), 1e-9, 1e9)?;
     let constant_rate = constant_rate(problem, &losses[0], rate);
     // Rows of length 1 on so many columns: each has about that part of the curvature.
-    let on_sphere = |columns: usize| shorter * columns as f64 / losses[0].smoothness.min(1.0);
+    let on_sphere = |columns: usize| shorter * columns as f64 / losses[0].smoothness().min(1.0);
     let given = settings.0.contains_key("rate");
     let radius = settings.within("radius", 0.0, 0.0, 1.0)?;
     if radius > 0.0 && radius < 1e-3 {
@@ -176,7 +178,7 @@ impl Plan for NoisyThresholding {
         let mut out = vec![
             ("columns chosen", self.rounds.iter().map(|r| r.added).sum::<usize>().to_string()),
             ("rounds", self.rounds.len().to_string()),
-            ("clip", show(self.losses[0].lipschitz)),
+            ("clip", show(self.losses[0].lipschitz())),
             ("cells cut in scores at", show(self.cap)),
             ("rate", show(self.rounds[self.rounds.len() - 1].rate)),
         ];

@@ -20,6 +20,7 @@
 //! *Reference.* Approximate minima perturbation (AMP) of Iyengar, Near, Song, Thakkar, Thakurta, Wang 2019, after Chaudhuri,
 //! Monteleoni, Sarwate 2011 and Kifer, Smith, Thakurta 2012; curve after Redberg, Koskela, Wang 2023.
 
+use super::Capabilities;
 use super::offset::{self, Offset};
 use super::vector_noise::VectorNoise;
 use super::{Method, Noise, Plan, Problem, head_losses, needs_smooth, show};
@@ -48,6 +49,7 @@ pub const METHOD: Method = Method {
         offset::SETTING,
     ],
     published: false,
+    can: Capabilities::BY_THEOREM,
     plan,
 };
 
@@ -90,11 +92,11 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let heads = losses.len() as f64;
     let loss = losses[0].clone();
     let (n, d) = (problem.rows.max(1) as f64, problem.features as f64);
-    let rank = f64::from(loss.rank);
+    let rank = f64::from(loss.rank());
     // The determinant takes at most a quarter of epsilon, over all heads.
-    let least = loss.trace / rank / (problem.target.epsilon / (4.0 * rank * heads)).exp_m1();
+    let least = loss.trace() / rank / (problem.target.epsilon / (4.0 * rank * heads)).exp_m1();
     let ridge_of = |nm: f64| {
-        let sigma = nm * loss.lipschitz;
+        let sigma = nm * loss.lipschitz();
         let ratio = n / (sigma * d.sqrt());
         let radius = problem.settings.get("radius", 20.0 * (ratio / 50.0).sqrt().min(1.0));
         problem.settings.get("ridge", (sigma * d.sqrt() / radius).max(least))
@@ -132,9 +134,9 @@ type Chosen = (f64, f64);
 fn nats(problem: &Problem, losses: &[Loss], linear: LinearTerm, least: f64) -> Chosen {
     let n = problem.rows.max(1) as f64;
     let loss = &losses[0];
-    let d = (problem.features * loss.outputs) as f64;
+    let d = (problem.features * loss.outputs()) as f64;
     let wanted = |ridge: f64| {
-        let deviation = 2.0 / (n * loss.smoothness + d * ridge).sqrt();
+        let deviation = 2.0 / (n * loss.smoothness() + d * ridge).sqrt();
         let known = deviation * ridge * OUTPUT_SHARE / (2.0 * linear.noise_multiplier);
         known.max(OUTPUT_SHARE / effect(problem, loss, ridge))
     };
@@ -150,9 +152,9 @@ fn nats(problem: &Problem, losses: &[Loss], linear: LinearTerm, least: f64) -> C
 
 /// Effect of the output noise over that of the linear term, at most, for a tolerance of 1.
 fn effect(problem: &Problem, loss: &Loss, ridge: f64) -> f64 {
-    let d = (problem.features * loss.outputs) as f64;
-    let trace = problem.rows.max(1) as f64 * loss.trace + d * ridge;
-    2.0 / ridge * trace / (d * loss.lipschitz) / OUTPUT_SHARE
+    let d = (problem.features * loss.outputs()) as f64;
+    let trace = problem.rows.max(1) as f64 * loss.trace() + d * ridge;
+    2.0 / ridge * trace / (d * loss.lipschitz()) / OUTPUT_SHARE
 }
 
 /// For numbers, whose scale inside of their bounds is not known: a part of whatever the linear term costs, on any data. With H the
@@ -163,14 +165,14 @@ fn effect(problem: &Problem, loss: &Loss, ridge: f64) -> f64 {
 fn relative(problem: &Problem, losses: &[Loss], linear: LinearTerm, least: f64) -> Chosen {
     let loss = &losses[0];
     let n = problem.rows.max(1) as f64;
-    let d = (problem.features * loss.outputs) as f64;
+    let d = (problem.features * loss.outputs()) as f64;
     let deviation = linear.scale(loss, 1.0, d as usize) * if linear.pure { std::f64::consts::SQRT_2 } else { 1.0 };
     let at = |ridge: f64| {
-        let trace = n * loss.trace + d * ridge;
+        let trace = n * loss.trace() + d * ridge;
         let effect = effect(problem, loss, ridge);
         let tolerance = (OUTPUT_SHARE / effect).max(problem.size().limits(loss, ridge, Some(linear)).0 * 1.01);
         let noise = (d * deviation).powi(2) / trace * (1.0 + (tolerance * effect).powi(2));
-        let shrinkage = ridge * ridge / (n * loss.trace / d + ridge);
+        let shrinkage = ridge * ridge / (n * loss.trace() / d + ridge);
         (noise + shrinkage, (ridge, tolerance))
     };
     let mut best = at(least);
@@ -199,7 +201,7 @@ pub(super) fn tilted(
     output_multiplier: impl Fn(f64) -> f64,
 ) -> Result<Objective> {
     let loss = &losses[0];
-    let dimension = problem.features * loss.outputs;
+    let dimension = problem.features * loss.outputs();
     let (least, radius) = problem.size().limits(loss, ridge, Some(linear));
     let tolerance = wanted.max(least * 1.01);
     let apart = 2.0 * tolerance / ridge * (1.0 + 1e-9);
@@ -208,7 +210,7 @@ pub(super) fn tilted(
     let heads = losses.len() as u64;
     // As in `relative`; the square root of the dimension that pure noise has is on both sides.
     let d = dimension as f64;
-    let trace = problem.rows.max(1) as f64 * loss.trace + d * ridge;
+    let trace = problem.rows.max(1) as f64 * loss.trace() + d * ridge;
     let root = if linear.pure { std::f64::consts::SQRT_2 } else { 1.0 };
     Ok(Objective {
         losses: losses.to_vec(),
@@ -221,7 +223,7 @@ pub(super) fn tilted(
         task: problem.task,
         features: problem.features,
         offset: None,
-        output_cost: (output_multiplier(apart) * apart * trace / (d * linear.noise_multiplier * loss.lipschitz)).powi(2),
+        output_cost: (output_multiplier(apart) * apart * trace / (d * linear.noise_multiplier * loss.lipschitz())).powi(2),
         deviation: linear.scale(loss, 1.0, dimension) * root,
     })
 }
@@ -282,7 +284,7 @@ impl Plan for Objective {
             let moved = start.as_ref().map(|s| s.loss(loss));
             let loss = moved.as_ref().unwrap_or(loss);
             let problem = kernel::Problem { loss, ridge: self.ridge, tolerance: self.tolerance };
-            let dimension = self.features * loss.outputs;
+            let dimension = self.features * loss.outputs();
             weights
                 .extend(self.output.release(run, dimension, |run| {
                     run.execute(Minimise { on: &everyone, problem, linear: Some(self.linear) })
@@ -322,7 +324,8 @@ mod tests {
                         plan.iter().find(|p| p.0.ends_with("over sensitivity")).unwrap().1.parse::<f64>().unwrap() * apart;
                     let pure = if method == "objective-pure" { (2.0f64 * 6.0).sqrt() } else { 1.0 };
                     let loss = prepared.problem.build_loss(1).unwrap();
-                    let again = noise * pure * (rows as f64 * loss.trace + 6.0 * number("ridge")) / (6.0 * number("linear term"));
+                    let again =
+                        noise * pure * (rows as f64 * loss.trace() + 6.0 * number("ridge")) / (6.0 * number("linear term"));
                     assert!(
                         (again * again / cost - 1.0).abs() < 0.02,
                         "{method} {rows} {epsilon}: {} is not {cost}",

@@ -16,6 +16,7 @@
 //!
 //! *Reference.* Chaudhuri, Monteleoni, Sarwate 2011, algorithm 2.
 
+use super::Capabilities;
 use super::objective::{calibrated, check};
 use super::{Method, Plan, Problem};
 use crate::error::{Error, Result};
@@ -37,6 +38,7 @@ pub const METHOD: Method = Method {
         super::offset::SETTING,
     ],
     published: false,
+    can: Capabilities { pure_by_default: true, pure_only: true, ..Capabilities::BY_THEOREM },
     plan,
 };
 
@@ -48,11 +50,11 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     }
     let losses = check(problem, "objective-pure")?;
     let loss = losses[0].clone();
-    let rank = f64::from(loss.rank);
-    let (n, d) = (problem.rows.max(1) as f64, (problem.features * loss.outputs) as f64);
-    let least = loss.trace / rank / (problem.target.epsilon / (4.0 * rank * losses.len() as f64)).exp_m1();
+    let rank = f64::from(loss.rank());
+    let (n, d) = (problem.rows.max(1) as f64, (problem.features * loss.outputs()) as f64);
+    let least = loss.trace() / rank / (problem.target.epsilon / (4.0 * rank * losses.len() as f64)).exp_m1();
     let ridge_of = |nm: f64| {
-        let length = (2.0 * d).sqrt() * nm * loss.lipschitz * d.sqrt();
+        let length = (2.0 * d).sqrt() * nm * loss.lipschitz() * d.sqrt();
         let radius = problem.settings.get("radius", 20.0 * (n / (50.0 * length)).sqrt().min(1.0));
         problem.settings.get("ridge", (length / radius).max(least))
     };

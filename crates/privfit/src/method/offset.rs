@@ -26,7 +26,7 @@
 use super::Problem;
 use crate::constraint::Constraint;
 use crate::error::Result;
-use crate::loss::{self, Task};
+use crate::loss::Task;
 use privfit_kernel::account::Event;
 use privfit_kernel::{Contribution, Draw, Gaussian, Laplace, Loss, Mechanism, Run, Sink, Unit};
 
@@ -121,14 +121,14 @@ pub(super) fn losses(problem: &Problem, losses: Vec<Loss>) -> Vec<Loss> {
     if !applies(problem) {
         return losses;
     }
-    losses.iter().map(|l| loss::starting_at(l, 0.0, 1.0)).collect()
+    losses.iter().map(|l| l.starting_at(0.0, 1.0)).collect()
 }
 
 impl Offset {
     /// For a rest whose noise, over its sensitivity, is `multiplier` altogether; none where scores begin at zero.
     pub(super) fn new(problem: &Problem, pure: bool, multiplier: f64) -> Result<Option<Offset>> {
         let Some(constant) = problem.constant().filter(|_| applies(problem)) else { return Ok(None) };
-        let counts = problem.loss.name == "poisson";
+        let counts = problem.loss.counts;
         let noise = |times: f64| -> Result<Noise> {
             Ok(match pure {
                 true => Noise::Laplace(Laplace::new(1.0, times * multiplier, problem.rows)?),
@@ -173,7 +173,7 @@ impl Offset {
         let mean = noise.release(run, &mean)?[0] / self.units;
         let error = noise.deviation() / self.units;
         let offset = match counts {
-            true => mean.max(error).ln().clamp(loss::poisson::LOWEST, 0.0),
+            true => mean.max(error).ln().clamp(privfit_kernel::loss::LOWEST, 0.0),
             // Drawn to the middle as if targets had a deviation of a quarter of the half-range there.
             false => (mean * 0.0625 / (0.0625 + error * error)).clamp(-1.0, 1.0),
         };
@@ -184,7 +184,7 @@ impl Offset {
 impl Start {
     /// The loss of scores that begin here.
     pub(super) fn loss(&self, loss: &Loss) -> Loss {
-        loss::starting_at(loss, self.offset, self.clamp)
+        loss.starting_at(self.offset, self.clamp)
     }
 
     /// Puts the offset into the weights.
@@ -322,7 +322,7 @@ mod tests {
         let rows: Vec<Vec<f64>> =
             (0..20_000).map(|i| f64::from(i % 200) / 100.0 - 1.0).map(|x| vec![x, count(rate(x))]).collect();
         let constant = rows.iter().map(|r| r[1]).sum::<f64>() / rows.len() as f64;
-        let deviance = |of: &dyn Fn(f64) -> f64| rows.iter().map(|r| loss::poisson::deviance(r[1], of(r[0]))).sum::<f64>();
+        let deviance = |of: &dyn Fn(f64) -> f64| rows.iter().map(|r| crate::loss::poisson::deviance(r[1], of(r[0]))).sum::<f64>();
         let (best, nothing) = (deviance(&rate), deviance(&|_| constant));
         let entropy = Entropy::simulated(2);
         let data = dataset(&schema, 1, false, &rows, &entropy);

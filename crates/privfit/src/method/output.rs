@@ -16,6 +16,7 @@
 //! *Reference.* Chaudhuri, Monteleoni, Sarwate 2011; published constants of later versions are up to n times too large or rest on
 //! exact minimisers, see `docs/methods.md`.
 
+use super::Capabilities;
 use super::vector_noise::VectorNoise;
 use super::{Method, Noise, Plan, Problem, head_losses, needs_smooth, show};
 use crate::error::{Error, Result};
@@ -36,6 +37,7 @@ pub const METHOD: Method = Method {
               minimiser.",
     settings: &[("ridge", "strength of the ridge, in sum form")],
     published: false,
+    can: Capabilities { pure_by_default: true, affine: true, ..Capabilities::BY_THEOREM },
     plan,
 };
 
@@ -60,10 +62,10 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let losses = head_losses(problem)?;
     let heads = losses.len() as u64;
     let loss = &losses[0];
-    let dimension = problem.features * loss.outputs;
+    let dimension = problem.features * loss.outputs();
     let pure = problem.target.delta == 0.0;
     let (n, d) = (problem.rows as f64, dimension as f64);
-    let longest = loss.lipschitz * problem.rows_per_unit as f64;
+    let longest = loss.lipschitz() * problem.rows_per_unit as f64;
     let ridge_of = |nm: f64| {
         let deviation = nm * longest * if pure { (2.0 * d).sqrt() } else { 1.0 };
         problem.settings.get("ridge", (0.5 * n.max(1.0) * deviation * deviation / (RADIUS * RADIUS)).cbrt().max(1e-3))
@@ -120,7 +122,7 @@ impl Plan for Output {
 
     fn noise(&self) -> Noise {
         Noise::Weights {
-            deviation: self.noise.deviation(self.longest / self.ridge, self.features * self.losses[0].outputs),
+            deviation: self.noise.deviation(self.longest / self.ridge, self.features * self.losses[0].outputs()),
             ridge: self.ridge,
         }
     }
@@ -133,7 +135,7 @@ impl Plan for Output {
         let mut weights = Vec::new();
         for loss in &self.losses {
             let everyone = run.everyone()?;
-            let dimension = self.features * loss.outputs;
+            let dimension = self.features * loss.outputs();
             let problem = kernel::Problem { loss, ridge: self.ridge, tolerance: self.tolerance };
             let part =
                 self.noise.release(run, dimension, |run| run.execute(Minimise { on: &everyone, problem, linear: None }))?;

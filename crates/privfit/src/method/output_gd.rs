@@ -17,6 +17,7 @@
 //!
 //! *Reference.* Zhang, Zheng, Mou, Wang 2017, algorithm 1.
 
+use super::Capabilities;
 use super::end_noise::{Recipe, calibrated, check};
 use super::{Method, Plan, Problem};
 use crate::error::{Error, Result};
@@ -39,6 +40,7 @@ pub const METHOD: Method = Method {
         ("ridge", "strength of the ridge, in sum form; 0 for the convex form"),
     ],
     published: false,
+    can: Capabilities { affine: true, noise_at_the_end: true, ..Capabilities::BY_THEOREM },
     plan,
 };
 
@@ -50,13 +52,13 @@ pub(super) fn rough_noise(problem: &Problem, loss: &Loss) -> Result<f64> {
     if problem.target.delta > 0.0 {
         return problem.single_noise();
     }
-    let d = (problem.features * loss.outputs) as f64;
+    let d = (problem.features * loss.outputs()) as f64;
     Ok((2.0 * d).sqrt() / problem.target.epsilon)
 }
 
 /// The ridge, in sum form, at which noise and shrinkage cost the same.
 pub(super) fn balanced_ridge(problem: &Problem, loss: &Loss) -> Result<f64> {
-    let deviation = rough_noise(problem, loss)? * loss.lipschitz;
+    let deviation = rough_noise(problem, loss)? * loss.lipschitz();
     let n = problem.rows.max(1) as f64;
     Ok((0.5 * n * deviation * deviation / (RADIUS * RADIUS)).cbrt().max(1e-3))
 }
@@ -64,9 +66,9 @@ pub(super) fn balanced_ridge(problem: &Problem, loss: &Loss) -> Result<f64> {
 /// The time of a convex descent, steps times rate, at which noise and distance to the minimum cost the same.
 pub(super) fn balanced_time(problem: &Problem, loss: &Loss) -> Result<f64> {
     let n = problem.rows.max(1) as f64;
-    let noise = rough_noise(problem, loss)? * loss.lipschitz;
+    let noise = rough_noise(problem, loss)? * loss.lipschitz();
     // Noise of deviation s on every weight costs at most smoothness s^2 / 2 of the average loss, since rows have norm 1.
-    Ok((RADIUS * RADIUS * n * n / (2.0 * loss.smoothness * noise * noise)).cbrt())
+    Ok((RADIUS * RADIUS * n * n / (2.0 * loss.smoothness() * noise * noise)).cbrt())
 }
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
@@ -75,7 +77,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let settings = &problem.settings;
     let n = problem.rows.max(1) as f64;
     let mu = settings.within("ridge", balanced_ridge(problem, loss)?, 0.0, 1e12)? / n;
-    let longest = 2.0 / (2.0 * mu + loss.smoothness);
+    let longest = 2.0 / (2.0 * mu + loss.smoothness());
     let rate = settings.within("rate", if mu > 0.0 { longest } else { 0.5 * longest }, 1e-9, 1e9)?;
     if rate > longest * (1.0 + 1e-12) {
         return Err(Error::misuse(format!(
@@ -83,8 +85,8 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         )));
     }
     let steps = if mu > 0.0 {
-        let d = (problem.features * loss.outputs) as f64;
-        let noise = rough_noise(problem, loss)? * loss.lipschitz / (n * mu) * d.sqrt();
+        let d = (problem.features * loss.outputs()) as f64;
+        let noise = rough_noise(problem, loss)? * loss.lipschitz() / (n * mu) * d.sqrt();
         ((10.0 * RADIUS / noise).max(2.0).ln() / (rate * mu)).ceil()
     } else {
         (balanced_time(problem, loss)? / rate).ceil()

@@ -16,6 +16,7 @@
 //!
 //! *Reference.* Wu, Li, Kumar, Chaudhuri, Jha, Naughton 2017; as P-PSGD and P-SCPSGD in Iyengar et al. 2019.
 
+use super::Capabilities;
 use super::end_noise::{Recipe, calibrated, check};
 use super::output_gd::balanced_time;
 use super::{Method, Plan, Problem};
@@ -42,6 +43,7 @@ pub const METHOD: Method = Method {
         ("ridge", "strength of the ridge, in sum form: takes the strongly convex steps"),
     ],
     published: false,
+    can: Capabilities { affine: true, noise_at_the_end: true, many_steps: true, ..Capabilities::BY_THEOREM },
     plan,
 };
 
@@ -53,7 +55,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let mu = settings.within("ridge", 0.0, 0.0, 1e12)? / n;
     let batch = settings.within("batch", 50.0, 1.0, 1e9)?.round().min(n);
     let updates = (n / batch).ceil();
-    let longest = 2.0 / loss.smoothness;
+    let longest = 2.0 / loss.smoothness();
     let time = balanced_time(problem, loss)?;
     // Ten passes, or as many as steps of half the longest need for the same way.
     let passes = (time / (updates * 0.5 * longest)).ceil().clamp(10.0, 1000.0);
@@ -64,10 +66,10 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
             "rate is {rate}: above {longest} neighbours move apart in every step; give at most that"
         )));
     }
-    let scale = 2.0 / loss.smoothness;
+    let scale = 2.0 / loss.smoothness();
     let offset = n.powf(settings.within("power", 0.5, 0.0, 1.0)?);
     let pace = match settings.within("schedule", 0.0, 0.0, 2.0)?.round() as u32 {
-        _ if mu > 0.0 => Pace::Strong { cap: 1.0 / (loss.smoothness + mu), strength: mu },
+        _ if mu > 0.0 => Pace::Strong { cap: 1.0 / (loss.smoothness() + mu), strength: mu },
         0 => Pace::Constant(rate),
         1 => Pace::Decreasing { scale, offset },
         _ => Pace::SquareRoot { scale, offset },

@@ -15,6 +15,7 @@
 //!
 //! *Reference.* Zhang, Zheng, Mou, Wang 2017, algorithm 2 (RRPSGD), after Ghadimi and Lan 2013.
 
+use super::Capabilities;
 use super::noisy_gd::{Answer, Steps, calibrated_steps};
 use super::{Method, Plan, Problem, needs_smooth};
 use crate::error::{Error, Result};
@@ -35,6 +36,7 @@ pub const METHOD: Method = Method {
         ("rate", "length of a step, for the average gradient"),
     ],
     published: false,
+    can: Capabilities { smooth: true, releases_gradients: true, many_steps: true, noise_at_the_end: true, ..Capabilities::ANY },
     plan,
 };
 
@@ -47,16 +49,16 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let fraction = settings.within("sampling_rate", (512.0 / n).clamp(1e-6, 1.0), 1e-6, 1.0)?;
     let sampled = (fraction < 1.0).then(|| Rate::new(fraction)).transpose()?;
     let steps = settings.within("steps", (5.0 / fraction).clamp(100.0, 5000.0).round(), 1.0, 1e7)?.round() as u64;
-    let (mechanism, event) = calibrated_steps(problem, &losses, losses[0].lipschitz, sampled, steps, true)?;
+    let (mechanism, event) = calibrated_steps(problem, &losses, losses[0].lipschitz(), sampled, steps, true)?;
     let loss = &losses[0];
-    let dimension = problem.features * loss.outputs;
+    let dimension = problem.features * loss.outputs();
     let divide = n * fraction;
-    let moment = loss.lipschitz.powi(2) / divide + dimension as f64 * (mechanism.standard_deviation() / divide).powi(2);
-    let way = (2.0 * loss.at_zero / loss.smoothness).sqrt();
-    let usual = (way / (moment * steps as f64).sqrt()).min(1.0 / loss.smoothness);
+    let moment = loss.lipschitz().powi(2) / divide + dimension as f64 * (mechanism.standard_deviation() / divide).powi(2);
+    let way = (2.0 * loss.at_zero() / loss.smoothness()).sqrt();
+    let usual = (way / (moment * steps as f64).sqrt()).min(1.0 / loss.smoothness());
     let rate = settings.within("rate", usual, 1e-12, 1e9)?;
-    if rate * loss.smoothness >= 2.0 {
-        let most = 2.0 / loss.smoothness;
+    if rate * loss.smoothness() >= 2.0 {
+        let most = 2.0 / loss.smoothness();
         return Err(Error::misuse(format!("rate is {rate}: the law of the rounds needs less than {most}, give less")));
     }
     Ok(Box::new(Steps {

@@ -20,6 +20,7 @@
 //! *Reference.* Sufficient statistics with an adaptive ridge (AdaSSP) of Wang 2018; private standardisation and residual steps are
 //! ours.
 
+use super::{Capabilities, Point};
 use super::{Column, Method, Noise, Plan, Problem, show};
 use crate::error::{Error, Result};
 use crate::loss::Task;
@@ -40,6 +41,7 @@ pub const METHOD: Method = Method {
               compose exactly. What enters a later release has itself been released.",
     settings: &[],
     published: false,
+    can: Capabilities { least_squares: true, point: Some(Point::Mean), ..Capabilities::ANY },
     plan,
 };
 
@@ -71,7 +73,7 @@ struct Statistics {
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     problem.needs_delta("statistics")?;
-    if problem.task != Task::Number || problem.loss.name != "squared" {
+    if problem.task != Task::Number || !problem.loss.least_squares {
         return Err(Error::misuse("statistics predicts numbers by squared error: use --loss squared, or another method"));
     }
     if !problem.columns.iter().any(|c| c.constant) {

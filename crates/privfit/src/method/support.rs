@@ -29,8 +29,8 @@ pub(super) fn one_score(problem: &Problem, method: &str) -> Result<Loss> {
 /// Residuals are cut at half of the half-range of the target unless that is set: less signal, and a quarter of the noise.
 pub(super) fn mild(problem: &Problem) -> Problem {
     let mut out = problem.clone();
-    if problem.loss.name == "squared" {
-        out.settings.0.entry("residual_clip".into()).or_insert(0.5);
+    if let (Some(clip), Some(number)) = (problem.loss.tight_clip, problem.loss.numbers.first()) {
+        out.settings.0.entry(number.name.into()).or_insert(clip);
     }
     out
 }

@@ -31,7 +31,7 @@ impl Teacher {
     /// `answers`: how many answers leave, where there are public rows; none for the weights.
     pub(super) fn new(problem: &Problem, loss: Loss, answers: Option<usize>) -> Result<Teacher> {
         let dimension = problem.features;
-        let longest = loss.lipschitz;
+        let longest = loss.lipschitz();
         let n = problem.rows.max(1) as f64;
         let released = answers.unwrap_or(dimension);
         let radius = if problem.task == Task::Number { 1.0 } else { RADIUS };
@@ -158,8 +158,8 @@ pub(super) fn student(rows: &PublicRows, answers: &[f64], sparsity: usize) -> Ve
     for (row, y) in rows.iter().zip(answers) {
         data.push(row.iter().map(|x| x * longer).enumerate(), (y * longer) as f32);
     }
-    let plain = Loss { labels: (f32::MIN, f32::MAX), ..crate::loss::squared::squared(1e12) };
-    let found = ight(data, &plain, &Thresholding { sparsity, always: None, ridge: 0.0, steps: 300 });
+    let found =
+        ight(data, &privfit_kernel::loss::least_squares(), &Thresholding { sparsity, always: None, ridge: 0.0, steps: 300 });
     let mut out = vec![0f64; rows.features()];
     found.iter().for_each(|(i, w)| out[*i as usize] = *w);
     out

@@ -15,6 +15,7 @@
 //!
 //! *Reference.* Repair of Wang and Gu 2020; sample and aggregate of Nissim, Raskhodnikova, Smith 2007.
 
+use super::Capabilities;
 use super::block_learner::{learner, usual_parts, usual_radius};
 use super::support::{one_score, sparsity};
 use super::teacher::{Answers, student};
@@ -44,6 +45,7 @@ pub const METHOD: Method = Method {
         ("rows", "public rows that are generated for the student; 0 for none"),
     ],
     published: false,
+    can: Capabilities { smooth: false, one_score: true, ..Capabilities::BY_THEOREM },
     plan,
 };
 

@@ -14,6 +14,7 @@
 //!
 //! *Reference.* Repair of Wang and Gu 2020; output perturbation of Chaudhuri, Monteleoni, Sarwate 2011.
 
+use super::Capabilities;
 use super::support::{mild, one_score, sparsity};
 use super::teacher::{Answers, Teacher, student};
 use super::{Method, Noise, Plan, Problem, needs_smooth, show};
@@ -40,6 +41,7 @@ pub const METHOD: Method = Method {
         ("rows", "public rows that are generated for the student; 0 for none"),
     ],
     published: false,
+    can: Capabilities { one_score: true, ..Capabilities::BY_THEOREM },
     plan,
 };
 
@@ -61,7 +63,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let loss = one_score(problem, "transfer-convex")?;
     let count = sparsity(problem)?;
     // Gradients of columns that say nothing are sums of n random signs times a cell.
-    let usual = (problem.rows.max(1) as f64 * (2.0 * problem.features as f64).ln()).sqrt() * 0.5 * loss.lipschitz;
+    let usual = (problem.rows.max(1) as f64 * (2.0 * problem.features as f64).ln()).sqrt() * 0.5 * loss.lipschitz();
     let lasso = problem.settings.within("lasso", 0.5 * usual * problem.largest_cell().min(0.3), 0.0, 1e12)?;
     let answers = Answers::new(problem)?;
     let teacher = Teacher::new(problem, loss, answers.count())?;

@@ -18,6 +18,7 @@
 //!
 //! *Reference.* Repair of Wang and Gu 2020 (knowledge transfer), after Kifer, Smith, Thakurta 2012.
 
+use super::Capabilities;
 use super::support::{Screening, alike, calibrated_with, fit, mild, narrowed, one_score, share, sparsity, spread};
 use super::teacher::{Answers, Teacher, student};
 use super::{Method, Noise, Plan, Problem, needs_smooth, show};
@@ -46,6 +47,7 @@ pub const METHOD: Method = Method {
         ("rows", "public rows that are generated for the student; 0 for none"),
     ],
     published: false,
+    can: Capabilities { one_score: true, ..Capabilities::BY_THEOREM },
     plan,
 };
 
@@ -89,7 +91,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let (mechanism, event) = calibrated_with(
         problem,
         (part, count as f64),
-        |nm| Ok(Exponential::for_gradients(loss.lipschitz, 1.0, cap, nm)?),
+        |nm| Ok(Exponential::for_gradients(loss.lipschitz(), 1.0, cap, nm)?),
         choice,
         &teacher.event(),
     )?;

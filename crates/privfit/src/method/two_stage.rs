@@ -16,6 +16,7 @@
 //!
 //! *Reference.* Kifer, Smith, Thakurta 2012, after Smith and Thakurta 2013; exact selection and curve of ours.
 
+use super::Capabilities;
 use super::block_learner::{learner, usual_parts};
 use super::support::{OnColumns, calibrated_with, fit, mild, narrowed, one_score, share, sparsity};
 use super::{Method, Noise, Plan, Problem, objective, show};
@@ -41,6 +42,7 @@ pub const METHOD: Method = Method {
         ("ridge", "strength of the ridge on the chosen columns, in sum form"),
     ],
     published: false,
+    can: Capabilities { one_score: true, ..Capabilities::BY_THEOREM },
     plan,
 };
 

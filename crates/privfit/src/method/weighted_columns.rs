@@ -18,6 +18,7 @@
 //!
 //! *Reference.* Ours; the weights are those of term and document frequencies (Sparck Jones 1972), released privately.
 
+use super::Capabilities;
 use super::support::{calibrated_with, narrowed, one_score, share};
 use super::{Method, Noise, Plan, Problem, objective, show};
 use crate::error::{Error, Result};
@@ -43,6 +44,7 @@ pub const METHOD: Method = Method {
         ("ridge", "strength of the ridge, in sum form"),
     ],
     published: false,
+    can: Capabilities { one_score: true, two_classes: true, tunable: false, ..Capabilities::BY_THEOREM },
     plan,
 };
 
@@ -81,11 +83,11 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let part = problem.settings.within("share", SHARE, 0.01, 0.99)?;
     let mut rest = narrowed(&share(problem, 1.0 - part)?, kept + 1);
     // Weights of raised columns are shorter than those of rows as they are; the rule of `objective` otherwise.
-    let ratio = problem.rows.max(1) as f64 / (rest.single_noise()? * loss.lipschitz * (rest.features as f64).sqrt());
+    let ratio = problem.rows.max(1) as f64 / (rest.single_noise()? * loss.lipschitz() * (rest.features as f64).sqrt());
     rest.settings.0.entry("radius".into()).or_insert(RADIUS * (ratio / 50.0).sqrt().min(1.0));
     let inner = (objective::METHOD.plan)(&rest)?;
     let mechanisms = |nm: f64| -> Result<(Gaussian, Gaussian)> {
-        Ok((Gaussian::new(1.0, nm, problem.rows)?, Gaussian::for_gradients(loss.lipschitz, nm)?))
+        Ok((Gaussian::new(1.0, nm, problem.rows)?, Gaussian::for_gradients(loss.lipschitz(), nm)?))
     };
     let event = |m: &(Gaussian, Gaussian)| Event::Compose(vec![m.0.event(problem.features), m.1.event(kept + 1)]);
     let ((sums, step), event) = calibrated_with(problem, (part, 2.0), mechanisms, event, inner.event())?;

@@ -80,7 +80,7 @@ fn noise(artifact: &Artifact) -> NoiseLevel {
     let method = artifact.training.method.as_str();
     let several = find("steps").map_or("every step".to_string(), |n| format!("each of {n} steps"));
     if artifact.schema.task() != Task::Location
-        && matches!(method, "output-gd" | "permutation-sgd" | "random-round-sgd")
+        && crate::method::find(method).is_some_and(|m| m.can.noise_at_the_end)
         && let Some(deviation) = number("noise, standard deviation")
     {
         return NoiseLevel {

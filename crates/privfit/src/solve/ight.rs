@@ -44,8 +44,8 @@ impl Rows {
         self.start.windows(2).map(|r| (r[0]..r[1]).map(cell).sum()).collect()
     }
 
-    fn back(&self, slopes: &[f64], out: &mut [f64]) {
-        for (r, s) in self.start.windows(2).zip(slopes) {
+    fn back(&self, derivatives: &[f64], out: &mut [f64]) {
+        for (r, s) in self.start.windows(2).zip(derivatives) {
             for p in r[0]..r[1] {
                 out[self.index[p] as usize] += s * self.value[p];
             }
@@ -95,10 +95,10 @@ pub fn ight(rows: Rows, loss: &Loss, what: &Thresholding) -> Vec<(u32, f64)> {
     let (rows, columns) = rows.compact();
     let always = what.always.and_then(|a| columns.iter().position(|c| *c as usize == a));
     let d = columns.len();
-    let known: Vec<bool> = rows.labels.iter().map(|y| *y >= loss.labels.0 && *y <= loss.labels.1).collect();
+    let known: Vec<bool> = rows.labels.iter().map(|y| loss.knows(*y)).collect();
     let mut buffer = vec![0f64; rows.len()];
     let mut value = |scores: &[f64], w: &[f64]| {
-        (loss.values)(&loss.parameters, scores, &rows.labels, &mut buffer);
+        loss.values(scores, &rows.labels, &mut buffer);
         let sum: f64 = buffer.iter().zip(&known).filter(|b| *b.1).map(|b| b.0).sum();
         sum / n + 0.5 * what.ridge * w.iter().map(|x| x * x).sum::<f64>()
     };
@@ -106,12 +106,12 @@ pub fn ight(rows: Rows, loss: &Loss, what: &Thresholding) -> Vec<(u32, f64)> {
     let mut scores = rows.scores(&w);
     let mut now = value(&scores, &w);
     for _ in 0..what.steps {
-        let mut slopes = vec![0f64; rows.len()];
-        (loss.slopes_exact)(&loss.parameters, &scores, &rows.labels, &mut slopes);
-        slopes.iter_mut().zip(&known).for_each(|(s, k)| *s = if *k && s.is_finite() { *s / n } else { 0.0 });
+        let mut derivatives = vec![0f64; rows.len()];
+        loss.derivatives(&scores, &rows.labels, &mut derivatives);
+        derivatives.iter_mut().zip(&known).for_each(|(s, k)| *s = if *k && s.is_finite() { *s / n } else { 0.0 });
         let mut gradient: Vec<f64> = w.iter().map(|x| what.ridge * x).collect();
-        rows.back(&slopes, &mut gradient);
-        // Coordinates in play: those that have a weight, or else those with the steepest slopes.
+        rows.back(&derivatives, &mut gradient);
+        // Coordinates in play: those that have a weight, or else those with the steepest derivatives.
         let mut direction = gradient.clone();
         if w.iter().all(|x| *x == 0.0) {
             keep_largest(&mut direction, what.sparsity, always);
@@ -120,7 +120,7 @@ pub fn ight(rows: Rows, loss: &Loss, what: &Thresholding) -> Vec<(u32, f64)> {
         }
         let square: f64 = direction.iter().map(|g| g * g).sum();
         let seen: f64 = rows.scores(&direction).iter().map(|s| s * s).sum::<f64>() / n;
-        let mut step = square / (loss.smoothness.min(1e6) * seen + what.ridge * square).max(1e-300);
+        let mut step = square / (loss.smoothness().min(1e6) * seen + what.ridge * square).max(1e-300);
         if !(square > 0.0 && step.is_finite()) {
             step = 1.0;
         }
@@ -147,7 +147,7 @@ pub fn ight(rows: Rows, loss: &Loss, what: &Thresholding) -> Vec<(u32, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::loss::squared::squared;
+    use privfit_kernel::loss::squared;
 
     #[test]
     fn keeps_what_is_largest() {

@@ -4,12 +4,14 @@
 //! right for the logistic one, five for the Huber machine), the determinant is paid for twice, and the last form was proved
 //! for a record added or removed, not replaced. The curve of `objective` says what the printed numbers are worth.
 
+use super::super::Capabilities;
 use super::printed::{Amp, AmpSplit, Regime, amp, amp_split, kst12};
 use super::{plain, shares};
 use crate::error::{Error, Result};
 use crate::method::objective::{OUTPUT_SHARE, check, tilted};
 use crate::method::{Method, Plan, Problem};
 use privfit_kernel::LinearTerm;
+use privfit_kernel::Numerics;
 
 /// Row of the list.
 pub const AMP: Method = Method {
@@ -24,6 +26,7 @@ pub const AMP: Method = Method {
         ("noise_share", "part of the rest for the noise of the linear term"),
     ],
     published: true,
+    can: Capabilities { smooth: true, numerics: Numerics::Bounded, ..Capabilities::PUBLISHED },
     plan: |problem| {
         let problem = plain(problem);
         let (_, epsilon, delta) = shares(&problem, "published-amp")?;
@@ -54,6 +57,7 @@ pub const WITHOUT_SETTINGS: Method = Method {
     theorem: super::THEOREM,
     settings: &[],
     published: true,
+    can: Capabilities { smooth: true, numerics: Numerics::Bounded, ..Capabilities::PUBLISHED },
     plan: |problem| {
         let problem = plain(problem);
         let (_, epsilon, delta) = shares(&problem, "published-hf-amp")?;
@@ -73,12 +77,13 @@ pub const KST12: Method = Method {
     theorem: super::THEOREM,
     settings: &[],
     published: true,
+    can: Capabilities { smooth: true, numerics: Numerics::Bounded, ..Capabilities::PUBLISHED },
     plan: |problem| {
         let problem = plain(problem);
         let (losses, epsilon, delta) = shares(&problem, "published-kst12")?;
         check(&problem, "published-kst12")?;
-        let printed = kst12(epsilon, delta, losses[0].lipschitz, losses[0].smoothness);
-        let linear = LinearTerm::gaussian(printed.sigma / losses[0].lipschitz);
+        let printed = kst12(epsilon, delta, losses[0].lipschitz(), losses[0].smoothness());
+        let linear = LinearTerm::gaussian(printed.sigma / losses[0].lipschitz());
         // It takes the minimiser to be exact; ours is so to a tolerance, whose noise adds a 800th.
         let multiplier = linear.noise_multiplier / OUTPUT_SHARE;
         Ok(Box::new(tilted(&problem, &losses, linear, printed.ridge, 0.0, |_| multiplier)?))
@@ -90,7 +95,7 @@ fn run_printed(problem: &Problem, printed: Amp) -> Result<Box<dyn Plan>> {
     if !(printed.ridge > 0.0 && printed.ridge.is_finite()) {
         return Err(Error::misuse("noise_share leaves nothing for the determinant: give less"));
     }
-    let linear = LinearTerm::gaussian(printed.linear_sigma / losses[0].lipschitz);
+    let linear = LinearTerm::gaussian(printed.linear_sigma / losses[0].lipschitz());
     // Where 1/m^2 is finer than doubles can certify, gamma is what they can; the printed noise is for any gamma.
     let rows = problem.rows.max(2) as f64;
     let least = problem.size().limits(&losses[0], printed.ridge, Some(linear)).0 * 1.02 / rows;

@@ -2,6 +2,7 @@
 //! epsilon^2/(4 ln(1/delta)). Its clipping holds from above only; here cells are cut on both sides. The choice is
 //! made with Gumbel noise of the printed scale, which has the same range of losses and a little less spread.
 
+use super::super::Capabilities;
 use super::printed::{frank_wolfe_scale, frank_wolfe_step};
 use super::{plain, shares};
 use crate::error::Result;
@@ -19,6 +20,7 @@ pub const METHOD: Method = Method {
     theorem: super::THEOREM,
     settings: &[("steps", "number of steps"), ("cap", "cells are cut at this size, from 0 to 1: L of the publication")],
     published: true,
+    can: Capabilities { in_l1_ball: true, many_steps: true, ..Capabilities::PUBLISHED },
     plan,
 };
 
@@ -31,7 +33,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let rows = problem.rows.max(1) as f64;
     // Of the average loss on a corner of length `corner`; ours is for one coordinate of the sum.
     let scale = frank_wolfe_scale(cap, corner, steps as f64, rows, epsilon, delta) * rows / corner;
-    let lipschitz = losses[0].lipschitz;
+    let lipschitz = losses[0].lipschitz();
     let mechanism = Exponential::for_gradients(lipschitz, 1.0, cap, scale / (cap * lipschitz))?;
     let event = mechanism.event().repeated(steps * losses.len() as u64);
     let features = problem.features;

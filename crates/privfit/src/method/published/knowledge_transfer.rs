@@ -5,6 +5,7 @@
 //! non-zeros are not one. One record can swap the columns and move the teacher by a constant: the true sensitivity does not fall
 //! with n, no epsilon holds, and an attack on the support is right every time (`tests/sparse_flaws.rs`). No guarantee, then.
 
+use super::super::Capabilities;
 use super::printed::knowledge_transfer_deviation;
 use super::{plain, shares};
 use crate::error::Result;
@@ -15,6 +16,7 @@ use crate::method::teacher::{Answers, student};
 use crate::method::vector_noise::VectorNoise;
 use crate::method::{Method, Plan, Problem, show};
 use crate::solve::ight::keep_largest;
+use privfit_kernel::Numerics;
 use privfit_kernel::account::Event;
 use privfit_kernel::engine::Needs;
 use privfit_kernel::{Average, Batch, Learner, Project, PublicRows, Run, Sensitive, SparseModel, Train};
@@ -33,6 +35,7 @@ pub const METHOD: Method = Method {
         ("rows", "public rows that are generated for the student; as many as records by default"),
     ],
     published: true,
+    can: Capabilities { one_score: true, numerics: Numerics::Bounded, ..Capabilities::PUBLISHED },
     plan,
 };
 
@@ -46,6 +49,7 @@ pub const BASELINE: Method = Method {
     theorem: super::THEOREM,
     settings: &[("sparsity", "weights that are kept"), ("ridge", "ridge of the average loss")],
     published: true,
+    can: Capabilities { one_score: true, ..Capabilities::PUBLISHED },
     plan: baseline,
 };
 
@@ -78,7 +82,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let scale = rows.largest_cell() / cell;
     let n = problem.rows.max(1) as f64;
     // A gradient coordinate: the largest slope times the largest cell; for residuals the publication writes a constant, here 1.
-    let gamma = cell * if problem.task == Task::Number { 1.0 } else { loss.lipschitz };
+    let gamma = cell * if problem.task == Task::Number { 1.0 } else { loss.lipschitz() };
     let deviation =
         knowledge_transfer_deviation(m as f64, cell * cell / 3.0, count as f64, gamma, n, epsilon, delta, ridge) * scale;
     let noise = VectorNoise::new(false, (deviation, deviation), 1e6 * deviation, 1.0, m)?;

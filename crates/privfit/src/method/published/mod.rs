@@ -39,10 +39,8 @@ pub const ALL: &[Method] = &[
 /// The problem with the losses of the publications: slopes not cut, corners as sharp as theirs.
 pub(crate) fn plain(problem: &Problem) -> Problem {
     let mut plain = problem.clone();
-    for (loss, key, value) in [("logistic", "slope_clip", 1.0), ("huber-svm", "width", 0.1)] {
-        if problem.loss.name == loss {
-            plain.settings.0.entry(key.into()).or_insert(value);
-        }
+    if let (Some(value), Some(number)) = (problem.loss.published, problem.loss.numbers.first()) {
+        plain.settings.0.entry(number.name.into()).or_insert(value);
     }
     plain
 }

@@ -1,6 +1,7 @@
 //! Noisy projected SGD with the noise of the lecture notes: n^2 steps of one record, or (n/batch)^2 of a batch. The sketch of its
 //! proof does not hold, the claim does, with some twenty times the noise that it needs. Sampling here is Poisson.
 
+use super::super::Capabilities;
 use super::printed::{notes_sgd_moment, notes_sgd_sigma, notes_sgd_step};
 use super::{plain, shares};
 use crate::constraint::Constraint;
@@ -20,6 +21,7 @@ pub const METHOD: Method = Method {
     theorem: super::THEOREM,
     settings: &[("batch", "records to a step"), ("steps", "number of steps; (n/batch)^2 in the publication")],
     published: true,
+    can: Capabilities { many_steps: true, ..Capabilities::PUBLISHED },
     plan,
 };
 
@@ -29,7 +31,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let rows = problem.rows.max(2) as f64;
     let batch = problem.settings.within("batch", 50.0, 1.0, 1e9)?.round().min(rows);
     let steps = problem.settings.within("steps", (rows / batch).powi(2).min(5000.0), 1.0, 1e12)?.round() as u64;
-    let bound = losses[0].lipschitz;
+    let bound = losses[0].lipschitz();
     // On n times one gradient; on one gradient, or the sum of a batch, an n-th of it.
     let sigma = notes_sgd_sigma(bound, rows, epsilon, delta);
     let mechanism = Gaussian::for_gradients(bound, sigma / (rows * bound))?;

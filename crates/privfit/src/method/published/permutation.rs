@@ -2,11 +2,13 @@
 //! released programs divide a short last batch by its own size; and the strongly convex listing counts passes where its proof counts
 //! updates, so that its noise is up to m/(T k) times too small. The kernel works out how far apart neighbours truly end.
 
+use super::super::Capabilities;
 use super::printed::{psgd_reach_constant, psgd_reach_decreasing, psgd_reach_square_root, psgd_sigma, scpsgd_sigma};
 use super::{plain, shares};
 use crate::error::Result;
 use crate::method::end_noise::{Recipe, check, with_deviation};
 use crate::method::{Method, Plan, Problem};
+use privfit_kernel::Numerics;
 use privfit_kernel::Pace;
 
 /// Row of the list.
@@ -26,6 +28,7 @@ pub const CONVEX: Method = Method {
         ("own_size", "1: a short last batch is divided by its own size, as in the released program"),
     ],
     published: true,
+    can: Capabilities { smooth: true, numerics: Numerics::Bounded, many_steps: true, ..Capabilities::PUBLISHED },
     plan: convex,
 };
 
@@ -44,6 +47,7 @@ pub const STRONG: Method = Method {
         ("global", "1: steps count updates, as the proof and the released program do"),
     ],
     published: true,
+    can: Capabilities { smooth: true, numerics: Numerics::Bounded, many_steps: true, ..Capabilities::PUBLISHED },
     plan: strong,
 };
 

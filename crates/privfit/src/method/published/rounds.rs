@@ -2,6 +2,7 @@
 //! with a term left out; the noise is enough all the same, with room. Its n^2 steps of one record each are not run
 //! in full: give `steps`. D_F, which the paper takes from the data, is the public bound.
 
+use super::super::Capabilities;
 use super::printed::{rrpsgd_sigma, rrpsgd_step};
 use super::{plain, shares};
 use crate::error::Result;
@@ -20,6 +21,7 @@ pub const METHOD: Method = Method {
     theorem: super::THEOREM,
     settings: &[("steps", "most steps; n^2 in the publication")],
     published: true,
+    can: Capabilities { smooth: true, many_steps: true, ..Capabilities::PUBLISHED },
     plan,
 };
 
@@ -30,13 +32,13 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let loss = &losses[0];
     let rows = problem.rows.max(2) as f64;
     let steps = problem.settings.within("steps", (rows * rows).min(5000.0), 1.0, 1e12)?.round() as u64;
-    let sigma = rrpsgd_sigma(loss.lipschitz, rows, epsilon, delta);
-    let mechanism = Gaussian::for_gradients(loss.lipschitz, sigma / loss.lipschitz)?;
+    let sigma = rrpsgd_sigma(loss.lipschitz(), rows, epsilon, delta);
+    let mechanism = Gaussian::for_gradients(loss.lipschitz(), sigma / loss.lipschitz())?;
     let sampled = Some(Rate::new(1.0 / rows)?);
     let step = planned_step(&mechanism, problem.features, sampled);
     let event = Event::AtMost { times: steps * losses.len() as u64, event: Box::new(step) };
-    let way = (2.0 * loss.at_zero / loss.smoothness).sqrt();
-    let rate = rrpsgd_step(loss.smoothness, way, loss.lipschitz, problem.features as f64, rows, epsilon, delta);
+    let way = (2.0 * loss.at_zero() / loss.smoothness()).sqrt();
+    let rate = rrpsgd_step(loss.smoothness(), way, loss.lipschitz(), problem.features as f64, rows, epsilon, delta);
     Ok(Box::new(Steps {
         losses,
         mechanism,

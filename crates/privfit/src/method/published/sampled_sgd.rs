@@ -2,6 +2,7 @@
 //! corner the true epsilon is up to hundreds of times the claim. It samples with replacement; here it runs, and is
 //! accounted, on Poisson samples of the same expected size, which is kinder to it.
 
+use super::super::Capabilities;
 use super::printed::sgd_sigma;
 use super::{plain, shares};
 use crate::error::Result;
@@ -24,6 +25,7 @@ pub const METHOD: Method = Method {
         ("lambda", "ridge of the average loss"),
     ],
     published: true,
+    can: Capabilities { many_steps: true, ..Capabilities::PUBLISHED },
     plan,
 };
 
@@ -37,7 +39,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let rate = settings.within("rate", 1.0, 1e-9, 1e9)?;
     let lambda = settings.within("lambda", 0.0, 0.0, 1.0)?;
     let sampled = (batch < rows).then(|| Rate::new(batch / rows)).transpose()?;
-    let clip = losses[0].lipschitz;
+    let clip = losses[0].lipschitz();
     let noise_multiplier = sgd_sigma(1.0, steps as f64, rows, epsilon, delta) * batch;
     let mechanism = Gaussian::for_gradients(clip, noise_multiplier)?;
     let event = planned_step(&mechanism, problem.features, sampled).repeated(steps * losses.len() as u64);

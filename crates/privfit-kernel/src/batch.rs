@@ -5,8 +5,9 @@ use crate::error::{Error, Result};
 use crate::loss::Loss;
 use crate::mechanism::{Grid, GridKind, ROW_LIMIT};
 use crate::norm::{L2, LInf, Norm, quantise};
-use crate::query::contribution::{Blockwise, Contribution, Draw, Sink, Units};
+use crate::query::contribution::{Contribution, Draw, Sink, StatefulContribution};
 use crate::query::gradient::{DerivativeGrid, add_gradients};
+use crate::query::unit_state::UnitState;
 use crate::quiet::quietly;
 use crate::store::dataset::Dataset;
 use crate::store::memory::zeros;
@@ -15,9 +16,6 @@ use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Slots in a block of a `Blockwise` sum.
-pub(crate) const UNITS_IN_BLOCK: usize = 32;
 
 /// Which units take part.
 pub(crate) enum Chosen {
@@ -31,14 +29,6 @@ pub(crate) enum Chosen {
 impl Chosen {
     pub(crate) fn is_all(&self) -> bool {
         matches!(self, Chosen::All)
-    }
-
-    fn includes(&self, slot: usize) -> bool {
-        match self {
-            Chosen::All => true,
-            Chosen::Marks(marks) => marks[slot],
-            Chosen::Listed(list) => list.binary_search(&slot).is_ok(),
-        }
     }
 
     /// Those of a range, in order.
@@ -78,12 +68,12 @@ pub struct Batch<'d> {
 }
 
 impl<'d> Batch<'d> {
-    fn finish<'id, N: Norm>(&self, values: Vec<i64>, grid: Grid) -> Bounded<'id, N> {
+    pub(crate) fn finish<'id, N: Norm>(&self, values: Vec<i64>, grid: Grid) -> Bounded<'id, N> {
         Bounded { values, grid, origin: self.origin, run: self.run, mirrored: false, brand: PhantomData }
     }
 
     /// The grid of the noise, if it was made for this kind of sum and this length.
-    fn grid<N: Norm>(&self, noise: &Noise<'_, N>, dimension: usize, kinds: &[GridKind]) -> Result<Grid> {
+    pub(crate) fn grid<N: Norm>(&self, noise: &Noise<'_, N>, dimension: usize, kinds: &[GridKind]) -> Result<Grid> {
         if noise.run != self.run {
             return Err(Error::Mismatch { what: "noise and batch come from different runs" });
         }
@@ -100,7 +90,35 @@ impl<'d> Batch<'d> {
 
     /// Sum of clipped contributions, each put on the grid and checked there by itself.
     pub fn sum<'id, N: Norm>(&self, noise: &Noise<'id, N>, contribution: &Contribution) -> Result<Bounded<'id, N>> {
-        let dimension = contribution.dimension;
+        self.clipped_sum(noise, contribution.dimension, &|slot, sink| {
+            let mut draw = Draw { key: &self.unit_key, index: (self.data.first + slot) as u64 };
+            (contribution.add)(&contribution.parameters, self.data.unit(slot), &mut draw, sink);
+        })
+    }
+
+    /// The same for contributions that read the state of their unit; a unit without one adds nothing.
+    pub fn sum_with<'id, N: Norm>(
+        &self,
+        noise: &Noise<'id, N>,
+        contribution: &StatefulContribution,
+        state: &UnitState,
+    ) -> Result<Bounded<'id, N>> {
+        if state.data != self.data.id {
+            return Err(Error::Mismatch { what: "these states belong to other records" });
+        }
+        self.clipped_sum(noise, contribution.dimension, &|slot, sink| {
+            if let Some(own) = state.of(slot) {
+                (contribution.add)(&contribution.parameters, self.data.unit(slot), own, sink);
+            }
+        })
+    }
+
+    fn clipped_sum<'id, N: Norm>(
+        &self,
+        noise: &Noise<'id, N>,
+        dimension: usize,
+        add_unit: &(dyn Fn(usize, &mut Sink<'_>) + Sync),
+    ) -> Result<Bounded<'id, N>> {
         let kinds = [GridKind::Clipped, GridKind::Spherical { dimension }, GridKind::Scores];
         let grid = self.grid(noise, dimension, &kinds)?;
         let in_l2 = grid.kind == GridKind::Spherical { dimension };
@@ -111,11 +129,8 @@ impl<'d> Batch<'d> {
             let mut touched = Vec::new();
             let (mut compact, mut integers) = (Vec::new(), Vec::new());
             self.chosen.each(range, |slot| {
-                let mut draw = Draw { key: &self.unit_key, index: (self.data.first + slot) as u64 };
                 let mut sink = Sink { values: &mut values, touched: &mut touched, marks: &mut marks };
-                let unit = self.data.unit(slot);
-                let call = || (contribution.add)(&contribution.parameters, unit, &mut draw, &mut sink);
-                let calm = quietly(call).is_some();
+                let calm = quietly(|| add_unit(slot, &mut sink)).is_some();
                 compact.clear();
                 // A panic is the record's doing: its contribution becomes zero, and nobody hears of it.
                 compact.extend(touched.iter().map(|&i| if calm { values[i] } else { 0.0 }));
@@ -136,7 +151,7 @@ impl<'d> Batch<'d> {
     }
 
     /// This process's part of a sum.
-    fn share(&self, granule: usize, dimension: usize, add: &(dyn Fn(Range<usize>, &mut [i64]) + Sync)) -> Vec<i64> {
+    pub(crate) fn share(&self, granule: usize, dimension: usize, add: &(dyn Fn(Range<usize>, &mut [i64]) + Sync)) -> Vec<i64> {
         self.seam.share(&Pass { slots: self.data.slots(), granule, add }, dimension)
     }
 
@@ -255,72 +270,4 @@ impl<'d> Batch<'d> {
         };
         self.share(1, d * k, &add)
     }
-
-    /// Sum of blocks: norms first, weights min(1, clip/norm), then one weighted sum a block in floating point, put on the grid
-    /// as a whole. The mechanism must come from `Gaussian::for_blocks` with block error = clip x error x units in a block.
-    pub fn sum_blocks<'id>(&self, noise: &Noise<'id, L2>, blocks: &Blockwise) -> Result<Bounded<'id, L2>> {
-        let dimension = blocks.dimension;
-        let grid = self.grid(noise, dimension, &[GridKind::Blocks { dimension }])?;
-        // Single precision itself errs by 2^-24 a term, so nobody can claim much less than 2^-20.
-        if !(blocks.error >= 0.5f64.powi(20) && blocks.error < 0.01) {
-            return Err(Error::domain("block error", blocks.error, "give a relative error from 2^-20 to 0.01"));
-        }
-        let block_error = grid.clip * blocks.error * UNITS_IN_BLOCK as f64;
-        // The reach must cover the clip, twice the error and the rounding.
-        let rounding = (dimension as f64).sqrt();
-        let covers = |distance: f64, reach: u64| distance / grid.unit + rounding <= reach as f64;
-        let covered = covers(grid.clip + 2.0 * block_error, grid.reach.zero_out)
-            && covers(2.0 * (grid.clip + block_error), grid.reach.replace_one);
-        if !covered {
-            return Err(Error::Mismatch { what: "sums of blocks need Gaussian::for_blocks with the error of a whole block" });
-        }
-        let add = |range: Range<usize>, out: &mut [i64]| {
-            let mut sum = vec![0f32; dimension];
-            let mut start = range.start;
-            while start < range.end {
-                let end = (start / UNITS_IN_BLOCK * UNITS_IN_BLOCK + UNITS_IN_BLOCK).min(range.end);
-                let units = Units { first: self.data.unit(start), count: end - start };
-                let included: Vec<bool> = (start..end).map(|s| self.chosen.includes(s)).collect();
-                if !block_sum(blocks, units, &included, grid.clip, &mut sum) {
-                    // One unit may overflow and take the block with it: each by itself, and only the offender is left out. Their sum is made in
-                    // double precision, so that it errs by no more than the units' own errors, which are charged.
-                    let mut all = vec![0f64; dimension];
-                    for i in 0..units.len() {
-                        if block_sum(blocks, units.only(i), &included[i..=i], grid.clip, &mut sum) {
-                            all.iter_mut().zip(&sum).for_each(|(s, o)| *s += f64::from(*o));
-                        }
-                    }
-                    add_rounded(out, all.into_iter(), grid.unit);
-                } else {
-                    add_rounded(out, sum.iter().map(|s| f64::from(*s)), grid.unit);
-                }
-                start = end;
-            }
-        };
-        let mut value = self.finish(self.share(UNITS_IN_BLOCK, dimension, &add), grid);
-        value.origin.order_dependent = true;
-        Ok(value)
-    }
-}
-
-/// Puts a sum on the grid and adds it.
-fn add_rounded(total: &mut [i64], sum: impl Iterator<Item = f64>, unit: f64) {
-    total.iter_mut().zip(sum).for_each(|(total, s)| *total = total.wrapping_add((s / unit).round() as i64));
-}
-
-/// Weighted sum of one block; false if it is not finite or panicked.
-fn block_sum(blocks: &Blockwise, units: Units<'_>, included: &[bool], clip: f64, sum: &mut [f32]) -> bool {
-    let mut norms = [0f32; UNITS_IN_BLOCK];
-    let mut weights = [0f32; UNITS_IN_BLOCK];
-    let n = units.len();
-    sum.fill(0.0);
-    let call = || {
-        (blocks.norms)(blocks, units, &mut norms[..n]);
-        for i in 0..n {
-            let fits = norms[i].is_finite() && included[i];
-            weights[i] = if fits { (clip as f32 / norms[i].max(f32::MIN_POSITIVE)).min(1.0) } else { 0.0 };
-        }
-        (blocks.weighted)(blocks, units, &weights[..n], sum);
-    };
-    quietly(call).is_some() && sum.iter().all(|s| s.is_finite())
 }

@@ -3,6 +3,7 @@
 use crate::account::Event;
 use crate::error::{Error, Result};
 use crate::norm::{L1, L2, LInf, Norm, root_up};
+use crate::query::blocks::OCCUPANCY;
 use crate::sampling::sampler::{Sampler, Shape};
 use crate::store::dataset::MOST_UNITS;
 use crate::value::{Brand, Numerics};
@@ -33,8 +34,8 @@ pub(crate) enum GridKind {
     Gradient,
     /// A whole vector that a theorem bounds.
     Output { dimension: usize },
-    /// Sums of blocks in floating point.
-    Blocks { dimension: usize },
+    /// Sums of blocks in floating point, with this relative error of a unit (its bits).
+    Blocks { dimension: usize, error: u64 },
     /// Votes of models on parts.
     Votes,
     /// Scores of a selection.
@@ -272,10 +273,12 @@ impl Gaussian {
             magnitude,
             noise_multiplier,
             dimension,
+            1,
         )
     }
 
-    /// Reach of vectors that are rounded as a whole.
+    /// Reach of vectors that are rounded, so many times.
+    #[allow(clippy::too_many_arguments)]
     fn rounded(
         kind: GridKind,
         bits: u32,
@@ -284,9 +287,11 @@ impl Gaussian {
         clip: f64,
         noise_multiplier: f64,
         dimension: usize,
+        roundings: u64,
     ) -> Result<Gaussian> {
         let bound = bound_for(bits, noise_multiplier)?;
-        let rounding = rounding_l2(dimension) + 1;
+        // Units that are put on the grid by themselves are truncated, and may be shortened by a few steps.
+        let rounding = if roundings == 1 { rounding_l2(dimension) } else { roundings * (rounding_l2(dimension) + 4) } + 1;
         if bound <= 2 * rounding {
             return Err(Error::domain(
                 "noise_multiplier",
@@ -304,13 +309,22 @@ impl Gaussian {
         Gaussian::with(kind, bits, bound, reach, clip, unit)
     }
 
-    /// For sums of blocks in floating point, each unit in one block: clip, twice the error of a block, and the rounding.
-    pub fn for_blocks(clip: f64, block_error: f64, noise_multiplier: f64, rows: u64, dimension: usize) -> Result<Gaussian> {
+    /// For sums of blocks in floating point (`query/blocks.rs`): clip, twice the error of a block, and the rounding of its units. `error` is the
+    /// relative error of one unit; single precision itself errs by 2^-24 a term, so that nobody can claim much less than 2^-20.
+    pub fn for_blocks(clip: f64, error: f64, noise_multiplier: f64, rows: u64, dimension: usize) -> Result<Gaussian> {
         positive("clip", clip)?;
-        positive("block_error", block_error)?;
+        if !(error >= 0.5f64.powi(20) && error < 0.01) {
+            return Err(Error::domain("block error", error, "give a relative error from 2^-20 to 0.01"));
+        }
+        let block_error = clip * error * OCCUPANCY as f64;
         let bits = bits_for(rows, positive("noise_multiplier", noise_multiplier)?);
         let (zero_out, replace_one) = (clip + 2.0 * block_error, 2.0 * (clip + block_error));
-        Gaussian::rounded(GridKind::Blocks { dimension }, bits, zero_out, replace_one, clip, noise_multiplier, dimension)
+        let kind = GridKind::Blocks { dimension, error: error.to_bits() };
+        let mut gaussian =
+            Gaussian::rounded(kind, bits, zero_out, replace_one, clip, noise_multiplier, dimension, OCCUPANCY as u64 + 2)?;
+        // A unit by itself is clipped on the integers at its clip, without the rest.
+        gaussian.grid.bound = (clip / gaussian.grid.unit).floor() as u64;
+        Ok(gaussian)
     }
 
     /// For votes of models that were trained on parts by slot: one unit moves one vote from one label to another, under every

@@ -10,6 +10,7 @@ use crate::mechanism::{Gaussian, GridKind, Mechanism, Scale, rounding_l1, roundi
 use crate::norm::{L1, L2, LInf, Norm};
 use crate::query::Query;
 use crate::query::columns::SelectColumns;
+use crate::query::unit_state::Message;
 use crate::quiet::quietly;
 use crate::record::Record;
 use crate::rng::{Entropy, Rate, Stream, Words, unit_blocks};
@@ -328,6 +329,13 @@ impl<'d> Run<'d> {
         }
         self.reveals();
         Ok(value.value)
+    }
+
+    /// Publishes numbers that were made from what this run has released, while it goes on. They are public from here on, and what was reserved
+    /// for the run stays spent whatever becomes of it.
+    pub fn publish(&mut self, values: Vec<f64>) -> Result<Message> {
+        self.same_process()?;
+        Ok(Message { values, run: self.id })
     }
 
     /// Joint privacy: what each unit computes for itself from a released message. It never becomes `Released`. A message is plain

@@ -249,16 +249,18 @@ fn blocks_move_by_at_most_the_reach() {
         name: "rows",
         dimension: 6,
         error: 1e-6,
-        parameters: vec![],
-        layout: vec![6],
-        norms: |_, units, out| {
+        labels: (-1.0, 1.0),
+        parameters: &[],
+        layout: &[6],
+        scratch: 0,
+        norms: |_, units, _, out| {
             for (i, o) in out.iter_mut().enumerate() {
                 let mut square = 0f32;
                 units.get(i).each(0, |_, x| square += (x * x) as f32);
                 *o = square.sqrt();
             }
         },
-        weighted: |_, units, weights, out| {
+        weighted: |_, units, weights, _, out| {
             for (i, w) in weights.iter().enumerate() {
                 if *w > 0.0 {
                     units.get(i).each(0, |j, x| out[j] += w * x as f32);
@@ -266,7 +268,7 @@ fn blocks_move_by_at_most_the_reach() {
             }
         },
     };
-    let m = Gaussian::for_blocks(0.4, 0.4 * 1e-6 * 32.0, 1.0, 100, 6).unwrap();
+    let m = Gaussian::for_blocks(0.4, 1e-6, 1.0, 100, 6).unwrap();
     let sum = |change| integers(&dataset(100, 6, false, change), 2, &m, 6, |b, n| b.sum_blocks(n, &rows));
     let base = sum(None);
     for at in [0usize, 31, 32, 99] {
@@ -719,15 +721,17 @@ fn a_block_that_panics_loses_no_digits() {
         name: "touchy rows",
         dimension: 1,
         error: 1e-6,
-        parameters: vec![],
-        layout: vec![1],
-        norms: |_, units, out| {
+        labels: (-1.0, 1.0),
+        parameters: &[],
+        layout: &[1],
+        scratch: 0,
+        norms: |_, units, _, out| {
             for (i, o) in out.iter_mut().enumerate() {
                 *o = 0.0;
                 units.get(i).each(0, |_, x| *o += x as f32);
             }
         },
-        weighted: |_, units, weights, out| {
+        weighted: |_, units, weights, _, out| {
             for (i, w) in weights.iter().enumerate() {
                 assert!(units.get(i).label(0) >= 0.0, "touchy");
                 units.get(i).each(0, |j, x| out[j] += w * x as f32);
@@ -737,7 +741,7 @@ fn a_block_that_panics_loses_no_digits() {
     let mut builder = DatasetBuilder::new(&Entropy::simulated(1), shape(1, false, None)).unwrap();
     (0..32).for_each(|i| builder.row(&[0.9 - 0.013 * f64::from(i)], if i == 7 { -1.0 } else { 1.0 }));
     let data = builder.build();
-    let m = Gaussian::for_blocks(1.0, 1e-6 * 32.0, 1.0, 32, 1).unwrap();
+    let m = Gaussian::for_blocks(1.0, 1e-6, 1.0, 32, 1).unwrap();
     let (total, _) = integers(&data, 1, &m, 1, |b, n| b.sum_blocks(n, &rows));
     let mut exact = 0.0;
     for i in (0..32).filter(|i| *i != 7) {

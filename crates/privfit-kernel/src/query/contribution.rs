@@ -20,6 +20,19 @@ pub struct Contribution {
     pub add: fn(&[f64], Unit<'_>, &mut Draw<'_>, &mut Sink<'_>),
 }
 
+/// A per-unit vector that depends on the unit's state, which the kernel holds. A unit without a state adds nothing.
+#[derive(Clone)]
+pub struct StatefulContribution {
+    /// Name in certificates and fuzz reports.
+    pub name: &'static str,
+    /// Length of the vector.
+    pub dimension: usize,
+    /// Public parameters.
+    pub parameters: Vec<f64>,
+    /// Adds the unit's values to the sink, given its state.
+    pub add: fn(&[f64], Unit<'_>, &[f64], &mut Sink<'_>),
+}
+
 /// Randomness of one unit in one step: the same for both iterates of a step, whatever the batch is.
 pub struct Draw<'a> {
     pub(crate) key: &'a [u8; 32],
@@ -52,54 +65,6 @@ impl Sink<'_> {
         }
         self.values[index] += value;
     }
-}
-
-/// A run of units with consecutive slots, for contributions that are computed many at a time.
-#[derive(Clone, Copy)]
-pub struct Units<'u> {
-    pub(crate) first: Unit<'u>,
-    pub(crate) count: usize,
-}
-
-impl<'u> Units<'u> {
-    /// How many.
-    pub fn len(&self) -> usize {
-        self.count
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    /// One of them; a number too high gives the last.
-    pub fn get(&self, i: usize) -> Unit<'u> {
-        self.first.offset(i.min(self.count.saturating_sub(1)))
-    }
-
-    pub(crate) fn only(&self, i: usize) -> Units<'u> {
-        Units { first: self.first.offset(i), count: 1 }
-    }
-}
-
-/// Networks: norms of the units of a block first, then their weighted sum. Blocks are cut by fixed slot numbers, so a unit
-/// moves one block only; the weighted sum is in floating point, with a public bound on its error. Capture-free, like the above.
-#[derive(Clone)]
-pub struct Blockwise {
-    /// Name in certificates and fuzz reports.
-    pub name: &'static str,
-    /// Length of the vector.
-    pub dimension: usize,
-    /// Relative error that norms and sums may have; enters the reach.
-    pub error: f64,
-    /// Public parameters: weights.
-    pub parameters: Vec<f32>,
-    /// Public parameters: sizes.
-    pub layout: Vec<usize>,
-    /// Euclidean norm of each unit's vector.
-    pub norms: fn(&Blockwise, Units<'_>, &mut [f32]),
-    /// Adds the weighted sum of the units' vectors; a unit of weight 0 must add nothing at all.
-    pub weighted: fn(&Blockwise, Units<'_>, &[f32], &mut [f32]),
 }
 
 /// A learner for one part of the data: ensembles, teachers. Capture-free, like the above.

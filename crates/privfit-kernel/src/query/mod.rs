@@ -1,6 +1,7 @@
 //! What is computed from records inside of a run: values that [`Run::execute`](crate::Run::execute) executes.
 
 pub(crate) mod block_gradient;
+pub(crate) mod blocks;
 pub(crate) mod choice;
 pub(crate) mod columns;
 pub(crate) mod contribution;
@@ -12,6 +13,8 @@ pub(crate) mod minimise;
 pub(crate) mod precondition;
 pub(crate) mod projection;
 pub(crate) mod solver;
+pub(crate) mod threshold;
+pub(crate) mod unit_state;
 pub(crate) mod vertices;
 
 #[cfg(test)]

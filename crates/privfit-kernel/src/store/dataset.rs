@@ -132,10 +132,6 @@ pub struct Unit<'u> {
 }
 
 impl<'u> Unit<'u> {
-    pub(crate) fn offset(&self, by: usize) -> Unit<'u> {
-        Unit { data: self.data, slot: self.slot + by }
-    }
-
     /// Rows in this unit.
     pub fn rows(&self) -> usize {
         self.data.rows_of(self.slot).len()

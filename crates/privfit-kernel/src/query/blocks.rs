@@ -1,0 +1,288 @@
+//! Sums of vectors that are computed many at a time, in floating point: networks. Norms of the units of a block first, then their weighted sum.
+//!
+//! *Claim.* Blocks are cut by the indices of units, never by positions in a sample, so that whether a unit is in the sample changes its own block
+//! only. Of a block the sampled units are gathered. If there are at most [`OCCUPANCY`] = c of them, their sum with weights min(1, clip / norm) is
+//! made in floating point and is off by at most E = clip x error x c, `error` being the stated relative error of norms and sums for one unit. The
+//! sum is rounded as a whole. If there are more, or if the sum is not finite, each unit is computed by itself, clipped and put on the grid on the
+//! integers, so that it adds a vector that no other unit can change. One unit more or less, or another one in its place, moves a block by its own
+//! clip (twice that), by 2E, and, where it makes the block change from one way to the other, by the rounding of c units: (c + 2) sqrt(d) steps
+//! in all. This is the sensitivity that `Gaussian::for_blocks` is made with.
+//!
+//! How many units of a block are sampled is decided by coins alone, so that empty blocks may be skipped. Under add-remove the index of a unit
+//! depends on those before it: refused.
+
+use super::contribution::Draw;
+use crate::batch::Batch;
+use crate::error::{Error, Result};
+use crate::mechanism::GridKind;
+use crate::norm::{L2, quantise};
+use crate::quiet::quietly;
+use crate::rng::NoiseRng;
+use crate::store::dataset::{ALIGNMENT, Dataset, Unit};
+use crate::value::{Bounded, Noise};
+use std::ops::Range;
+
+/// Most units of a block whose sum is made in floating point.
+pub(crate) const OCCUPANCY: usize = 64;
+
+/// Units of a block of which half as many are sampled on average: a public number.
+fn units_in_block(rate: Option<f64>) -> usize {
+    let mean = OCCUPANCY as f64 / 2.0;
+    let units = (mean / rate.unwrap_or(1.0)).min(ALIGNMENT as f64) as usize;
+    // The largest power of two, which divides the alignment.
+    1 << units.ilog2()
+}
+
+/// The sampled units of a block.
+#[derive(Clone, Copy)]
+pub struct UnitBlock<'u> {
+    data: &'u Dataset,
+    slots: &'u [usize],
+    key: &'u [u8; 32],
+}
+
+impl<'u> UnitBlock<'u> {
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// One of them; a number too high gives the last.
+    pub fn get(&self, i: usize) -> Unit<'u> {
+        self.data.unit(self.slots[i.min(self.slots.len() - 1)])
+    }
+
+    /// Randomness of one of them (augmentation, dropout): the same for both passes of a step.
+    pub fn rng(&self, i: usize) -> NoiseRng {
+        let index = (self.data.first + self.slots[i.min(self.slots.len() - 1)]) as u64;
+        Draw { key: self.key, index }.rng()
+    }
+
+    /// The first row of each unit, one after the other, in single precision; zeros for a unit without rows. Room for `len` x features.
+    pub fn copy_rows(&self, out: &mut [f32]) {
+        let (table, d, unit) = (self.data.table(), self.data.dimension, self.data.cell_unit() as f32);
+        out.fill(0.0);
+        for (slot, to) in self.slots.iter().zip(out.chunks_exact_mut(d)) {
+            if let Some(row) = self.data.rows_of(*slot).next() {
+                table.each(row, |j, x| to[j] = f32::from(x) * unit);
+            }
+        }
+    }
+
+    fn only(&self, i: usize) -> UnitBlock<'u> {
+        UnitBlock { slots: &self.slots[i..=i], ..*self }
+    }
+}
+
+/// How units of a block become a sum. Functions are capture-free, as those of a `Contribution` are; parameters are borrowed.
+#[derive(Clone, Copy)]
+pub struct Blockwise<'a> {
+    /// Name in certificates and fuzz reports.
+    pub name: &'static str,
+    /// Length of the vector.
+    pub dimension: usize,
+    /// Relative error that the norm of a unit, and its part of a sum, may have; enters the sensitivity.
+    pub error: f64,
+    /// Labels in this range; a unit with another label adds nothing.
+    pub labels: (f32, f32),
+    /// Public parameters: weights.
+    pub parameters: &'a [f32],
+    /// Public parameters: sizes.
+    pub layout: &'a [usize],
+    /// Numbers of working memory that the functions want.
+    pub scratch: usize,
+    /// Euclidean norm of each unit's vector.
+    pub norms: fn(&Blockwise<'_>, &UnitBlock<'_>, &mut [f32], &mut [f32]),
+    /// Adds the weighted sum of the units' vectors; a unit of weight 0 must add nothing at all. Weights, scratch, sum.
+    pub weighted: fn(&Blockwise<'_>, &UnitBlock<'_>, &[f32], &mut [f32], &mut [f32]),
+}
+
+impl Blockwise<'_> {
+    fn knows(&self, unit: Unit<'_>) -> bool {
+        (0..unit.rows()).all(|row| unit.label(row) >= self.labels.0 && unit.label(row) <= self.labels.1)
+    }
+}
+
+/// Working memory of one thread.
+struct Work {
+    slots: Vec<usize>,
+    scratch: Vec<f32>,
+    sum: Vec<f32>,
+    single: Vec<f64>,
+    integers: Vec<i64>,
+}
+
+/// Weighted sum of one block in `sum`; false if it is not finite or panicked.
+fn block_sum(blocks: &Blockwise<'_>, units: UnitBlock<'_>, clip: f64, scratch: &mut [f32], sum: &mut [f32]) -> bool {
+    let (mut norms, mut weights) = ([0f32; OCCUPANCY], [0f32; OCCUPANCY]);
+    let n = units.len();
+    sum.fill(0.0);
+    let call = || {
+        (blocks.norms)(blocks, &units, scratch, &mut norms[..n]);
+        for i in 0..n {
+            let fits = norms[i].is_finite() && blocks.knows(units.get(i));
+            weights[i] = if fits { (clip as f32 / norms[i].max(f32::MIN_POSITIVE)).min(1.0) } else { 0.0 };
+        }
+        (blocks.weighted)(blocks, &units, &weights[..n], scratch, sum);
+    };
+    // One that is not finite makes the sum of all zeros something else than zero.
+    quietly(call).is_some() && sum.iter().fold(0f32, |bad, s| bad + 0.0 * s) == 0.0
+}
+
+impl<'d> Batch<'d> {
+    /// Sum of blocks. The mechanism must come from `Gaussian::for_blocks` with the same error.
+    pub fn sum_blocks<'id>(&self, noise: &Noise<'id, L2>, blocks: &Blockwise<'_>) -> Result<Bounded<'id, L2>> {
+        let dimension = blocks.dimension;
+        let GridKind::Blocks { error, .. } = noise.grid.kind else {
+            return Err(Error::Mismatch { what: "sums of blocks need Gaussian::for_blocks" });
+        };
+        let grid = self.grid(noise, dimension, &[GridKind::Blocks { dimension, error }])?;
+        if f64::from_bits(error) < blocks.error || !(blocks.error > 0.0) {
+            return Err(Error::Mismatch { what: "Gaussian::for_blocks was made for a smaller error" });
+        }
+        let size = units_in_block(self.origin.rate);
+        let step = 1.0 / grid.unit;
+        let add = |range: Range<usize>, out: &mut [i64]| {
+            let mut work = Work {
+                slots: Vec::with_capacity(size),
+                scratch: vec![0.0; blocks.scratch],
+                sum: vec![0.0; dimension],
+                single: Vec::new(),
+                integers: Vec::new(),
+            };
+            for start in range.clone().step_by(size) {
+                work.slots.clear();
+                self.chosen.each(start..(start + size).min(range.end), |slot| work.slots.push(slot));
+                let units = UnitBlock { data: self.data, slots: &work.slots, key: &self.unit_key };
+                if units.is_empty() {
+                    continue;
+                }
+                if units.len() <= OCCUPANCY && block_sum(blocks, units, grid.clip, &mut work.scratch, &mut work.sum) {
+                    for (total, s) in out.iter_mut().zip(&work.sum) {
+                        *total = total.wrapping_add(crate::query::solver::nearest(f64::from(*s) * step));
+                    }
+                    continue;
+                }
+                for i in 0..units.len() {
+                    if !block_sum(blocks, units.only(i), grid.clip, &mut work.scratch, &mut work.sum) {
+                        continue;
+                    }
+                    work.single.clear();
+                    work.single.extend(work.sum.iter().map(|s| f64::from(*s)));
+                    quantise::<L2>(&mut work.single, grid.clip, step, grid.bound, &mut work.integers);
+                    out.iter_mut().zip(&work.integers).for_each(|(total, z)| *total = total.wrapping_add(*z));
+                }
+            }
+        };
+        let mut value = self.finish(self.share(size, dimension, &add), grid);
+        value.origin.order_dependent = true;
+        Ok(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account::Event;
+    use crate::batch::Chosen;
+    use crate::engine::Threads;
+    use crate::{DatasetBuilder, Entropy, Gaussian, Norm, RowShape, Run};
+
+    /// Rows as vectors, with a constant: what a layer with a bias has.
+    fn rows(dimension: usize) -> Blockwise<'static> {
+        Blockwise {
+            name: "rows",
+            dimension,
+            error: 1e-6,
+            labels: (0.0, 1.0),
+            parameters: &[],
+            layout: &[],
+            scratch: OCCUPANCY * 8,
+            norms: |_, units, scratch, out| {
+                let scratch = &mut scratch[..units.len() * 8];
+                units.copy_rows(scratch);
+                out.iter_mut().zip(scratch.chunks(8)).for_each(|(o, x)| *o = (1.0 + x.iter().map(|x| x * x).sum::<f32>()).sqrt());
+            },
+            weighted: |_, units, weights, scratch, out| {
+                let scratch = &mut scratch[..units.len() * 8];
+                units.copy_rows(scratch);
+                for (w, x) in weights.iter().zip(scratch.chunks(8)).filter(|(w, _)| **w > 0.0) {
+                    out[8] += w;
+                    out.iter_mut().zip(x).for_each(|(o, x)| *o += w * x);
+                }
+            },
+        }
+    }
+
+    fn data(units: usize, changed: Option<(usize, &[f64], f32)>) -> Dataset {
+        let shape = RowShape { dimension: 8, row_norm: 1.0, sparse: false, rows_per_unit: None };
+        let mut builder = DatasetBuilder::new(&Entropy::simulated(1), shape).unwrap();
+        for i in 0..units {
+            let row: Vec<f64> = (0..8).map(|j| ((i * 31 + j * 17) as f64 * 0.7).sin() * 0.3).collect();
+            match changed {
+                Some((at, row, label)) if at == i => builder.row(row, label),
+                _ => builder.row(&row, (i % 2) as f32),
+            }
+        }
+        builder.build()
+    }
+
+    /// The integers of a sum over some units of a large block.
+    fn integers(data: &Dataset, sampled: &[usize]) -> (Vec<i64>, u64) {
+        let mechanism = Gaussian::for_blocks(0.5, 1e-6, 1.0, 100, 9).unwrap();
+        let (engine, entropy) = (Threads::new(1), Entropy::simulated(2));
+        let mut run = Run::begin(data, &engine, &entropy, &Event::NotPrivate { why: "test".into() }).unwrap();
+        let mut batch = run.everyone().unwrap();
+        let mut marks = vec![false; data.slots()];
+        sampled.iter().for_each(|slot| marks[*slot] = true);
+        (batch.chosen, batch.origin.rate) = (Chosen::Marks(marks), Some(0.004));
+        run.at(&mechanism, |run, scale| {
+            let noise = run.draw(&scale, 9)?;
+            let value = batch.sum_blocks(&noise, &rows(9))?;
+            Ok((value.values.clone(), value.grid.reach.zero_out))
+        })
+        .unwrap()
+    }
+
+    /// A unit that joins the sample, leaves it, or is the one too many for floating point, moves the sum by at most the sensitivity.
+    #[test]
+    fn one_unit_more_moves_a_block_by_at_most_the_sensitivity() {
+        let data = data(3000, None);
+        for count in [1usize, 2, 63, 64, 65, 200] {
+            let sampled: Vec<usize> = (0..count).map(|i| i * 13 + 5).collect();
+            let (with, reach) = integers(&data, &sampled);
+            let (without, _) = integers(&data, &sampled[1..]);
+            let gap: Vec<i64> = with.iter().zip(&without).map(|(a, b)| a - b).collect();
+            assert!(L2::within(&gap, reach), "{count}");
+            assert!(!L2::within(&gap, reach / 2), "{count}: it does move");
+        }
+    }
+
+    /// Another row, an unknown label, or a row that is not finite, in the place of one; of small and of crowded blocks.
+    #[test]
+    fn another_unit_moves_a_block_by_at_most_twice_the_sensitivity() {
+        for count in [3usize, 64, 65] {
+            let sampled: Vec<usize> = (0..count).map(|i| i * 13 + 5).collect();
+            let (base, reach) = integers(&data(3000, None), &sampled);
+            for (row, label) in [([9.0; 8], 1.0), ([0.0; 8], 0.0), ([f64::NAN; 8], 1.0), ([0.4; 8], 7.0)] {
+                let (other, _) = integers(&data(3000, Some((5, &row, label))), &sampled);
+                let gap: Vec<i64> = base.iter().zip(&other).map(|(a, b)| a - b).collect();
+                assert!(L2::within(&gap, 2 * reach), "{count} {row:?}");
+                if label == 7.0 {
+                    assert!(L2::within(&gap, reach), "an unknown label adds nothing: {count}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_hold_as_many_units_as_a_sample_fills() {
+        assert_eq!([None, Some(0.5), Some(0.01), Some(1e-9)].map(units_in_block), [32, 64, 2048, 4096]);
+        assert!(L2::size(&[3.0, 4.0]) == 5.0);
+    }
+}

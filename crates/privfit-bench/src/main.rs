@@ -2,6 +2,7 @@
 //! its own, so that the one that people install carries neither benchmarks nor plots.
 
 mod accounting;
+mod blocks;
 mod chart;
 mod fit;
 mod gradient;
@@ -34,6 +35,25 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum What {
+    /// What the kernel adds to a step of a network: sampling, gathering, clipping, release
+    #[command(after_help = "Example:\n  privfit-bench blocks --rows 60000 --batch 256 --parameters 26000")]
+    Blocks {
+        /// Records
+        #[arg(long, default_value_t = 60_000)]
+        rows: usize,
+        /// Records of a step on average
+        #[arg(long, default_value_t = 256)]
+        batch: usize,
+        /// Parameters of the network
+        #[arg(long, default_value_t = 26_000)]
+        parameters: usize,
+        /// Parameters of a larger one
+        #[arg(long, default_value_t = 600_000)]
+        large: usize,
+        /// Steps of which the median is taken
+        #[arg(long, default_value_t = 101)]
+        steps: usize,
+    },
     /// Exact noise samples a second on one core, as drawn for a release
     #[command(after_help = "Example:\n  privfit-bench noise --samples 10000000")]
     Noise {
@@ -174,6 +194,7 @@ pub(crate) fn print_line(line: &str) {
 
 fn run(what: What) -> Result<(), Failure> {
     match what {
+        What::Blocks { rows, batch, parameters, large, steps } => blocks::run(rows, batch, parameters, large, steps),
         What::Noise { samples } => noise::run(samples),
         What::Account { repeats, only } => accounting::run(repeats.max(1), only.as_deref()),
         What::Fit { data, test, epsilon, delta, repeats, threads } => {

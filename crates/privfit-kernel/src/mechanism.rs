@@ -310,11 +310,11 @@ impl Gaussian {
     }
 
     /// For sums of blocks in floating point (`query/blocks.rs`): clip, twice the error of a block, and the rounding of its units. `error` is the
-    /// relative error of one unit; single precision itself errs by 2^-24 a term, so that nobody can claim much less than 2^-20.
+    /// relative error of one unit, and at least that of a sum of so many terms in single precision, in whatever order: 2^-24 for each.
     pub fn for_blocks(clip: f64, error: f64, noise_multiplier: f64, rows: u64, dimension: usize) -> Result<Gaussian> {
         positive("clip", clip)?;
-        if !(error >= 0.5f64.powi(20) && error < 0.01) {
-            return Err(Error::domain("block error", error, "give a relative error from 2^-20 to 0.01"));
+        if !(error >= OCCUPANCY as f64 * 0.5f64.powi(24) && error < 0.01) {
+            return Err(Error::domain("block error", error, "give a relative error from 8e-6 to 0.01"));
         }
         let block_error = clip * error * OCCUPANCY as f64;
         let bits = bits_for(rows, positive("noise_multiplier", noise_multiplier)?);

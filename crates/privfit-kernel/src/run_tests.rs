@@ -248,7 +248,7 @@ fn blocks_move_by_at_most_the_reach() {
     let rows = Blockwise {
         name: "rows",
         dimension: 6,
-        error: 1e-6,
+        error: 1e-5,
         labels: (-1.0, 1.0),
         parameters: &[],
         layout: &[6],
@@ -268,7 +268,7 @@ fn blocks_move_by_at_most_the_reach() {
             }
         },
     };
-    let m = Gaussian::for_blocks(0.4, 1e-6, 1.0, 100, 6).unwrap();
+    let m = Gaussian::for_blocks(0.4, 1e-5, 1.0, 100, 6).unwrap();
     let sum = |change| integers(&dataset(100, 6, false, change), 2, &m, 6, |b, n| b.sum_blocks(n, &rows));
     let base = sum(None);
     for at in [0usize, 31, 32, 99] {
@@ -720,7 +720,7 @@ fn a_block_that_panics_loses_no_digits() {
     let rows = Blockwise {
         name: "touchy rows",
         dimension: 1,
-        error: 1e-6,
+        error: 1e-5,
         labels: (-1.0, 1.0),
         parameters: &[],
         layout: &[1],
@@ -741,7 +741,7 @@ fn a_block_that_panics_loses_no_digits() {
     let mut builder = DatasetBuilder::new(&Entropy::simulated(1), shape(1, false, None)).unwrap();
     (0..32).for_each(|i| builder.row(&[0.9 - 0.013 * f64::from(i)], if i == 7 { -1.0 } else { 1.0 }));
     let data = builder.build();
-    let m = Gaussian::for_blocks(1.0, 1e-6, 1.0, 32, 1).unwrap();
+    let m = Gaussian::for_blocks(1.0, 1e-5, 1.0, 32, 1).unwrap();
     let (total, _) = integers(&data, 1, &m, 1, |b, n| b.sum_blocks(n, &rows));
     let mut exact = 0.0;
     for i in (0..32).filter(|i| *i != 7) {

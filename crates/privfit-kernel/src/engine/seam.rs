@@ -3,7 +3,7 @@
 use super::{Confidential, Engine, Key, Needs, Pass, Place, Share, Step};
 use crate::account::Event;
 use crate::error::{Error, Result};
-use crate::rng::{Entropy, NoiseRng, Stream, Words};
+use crate::rng::{Entropy, NoiseRng, Stream, Words, indexed};
 use crate::sampling::sampler::{Sampler, Shape};
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher;
@@ -143,25 +143,31 @@ impl<'d> Seam<'d> {
             return Err(Error::unsupported("noise in parts that is not Gaussian", "use an engine of one owner"));
         }
         let key = entropy.key(Stream::Noise)?;
-        let mut more = Vec::new();
-        for (i, part) in self.place.noise.clone().enumerate() {
-            let mut key = key;
-            key[16..20].iter_mut().zip(part.to_le_bytes()).for_each(|(k, p)| *k ^= p);
-            let mut rng = NoiseRng::from_key(key);
-            for (j, bits) in parts.iter().enumerate() {
-                let sampler = Sampler::new(shape, *bits);
-                if i + j == 0 {
-                    sampler.fill(&mut rng, &mut out);
-                    continue;
+        let fill = |(chunk, out): (usize, &mut [i64])| {
+            let mut more = Vec::new();
+            for (i, part) in self.place.noise.clone().enumerate() {
+                let mut key = key;
+                key[16..20].iter_mut().zip(part.to_le_bytes()).for_each(|(k, p)| *k ^= p);
+                let mut rng = indexed(&key, chunk as u64);
+                for (j, bits) in parts.iter().enumerate() {
+                    let sampler = Sampler::new(shape, *bits);
+                    if i + j == 0 {
+                        sampler.fill(&mut rng, out);
+                        continue;
+                    }
+                    more.resize(out.len(), 0);
+                    sampler.fill(&mut rng, &mut more);
+                    out.iter_mut().zip(&more).for_each(|(o, m)| *o = o.wrapping_add(*m));
                 }
-                more.resize(length, 0);
-                sampler.fill(&mut rng, &mut more);
-                out.iter_mut().zip(&more).for_each(|(o, m)| *o = o.wrapping_add(*m));
             }
-        }
+        };
+        self.threads().chunks(&mut out, CHUNK, &fill);
         Ok(out)
     }
 }
+
+/// Coordinates whose noise comes from one key: what a thread draws at a time.
+const CHUNK: usize = 1 << 15;
 
 /// Powers of two whose squares add up to at least 4^bits / divisor, and to less than a hundredth more.
 fn scales(bits: u32, divisor: u32) -> Result<Vec<u32>> {

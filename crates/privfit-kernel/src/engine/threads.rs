@@ -45,6 +45,14 @@ impl Threads {
         }
     }
 
+    /// Calls with each chunk of a list, and its number.
+    pub(crate) fn chunks(&self, list: &mut [i64], size: usize, f: &(dyn Fn((usize, &mut [i64])) + Sync)) {
+        match self.pool.as_ref().filter(|_| list.len() > size) {
+            Some(pool) => pool.install(|| list.par_chunks_mut(size).enumerate().for_each(f)),
+            None => list.chunks_mut(size).enumerate().for_each(f),
+        }
+    }
+
     /// Adds the whole pass to `out`, wrapping.
     pub(crate) fn sum(&self, pass: &Pass<'_>, out: &mut [i64]) {
         let task = TASK.next_multiple_of(pass.granule.max(1));

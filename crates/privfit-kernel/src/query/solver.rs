@@ -323,7 +323,7 @@ impl Objective<'_> {
 
 /// The nearest integer, off by at most one half.
 #[inline]
-pub(crate) fn nearest(x: f64) -> i64 {
+fn nearest(x: f64) -> i64 {
     // Adding 1.5 x 2^52 pushes the fraction out; beyond 2^51 a double has no more than one bit of it.
     const PUSH: f64 = 6_755_399_441_055_744.0;
     if x.abs() < 2_251_799_813_685_248.0 { ((x + PUSH) - PUSH) as i64 } else { x as i64 }

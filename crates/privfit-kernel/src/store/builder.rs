@@ -103,7 +103,7 @@ impl DatasetBuilder {
             return Err(Error::domain("units of all processes", total, "give at most 4294967294"));
         }
         if !first.is_multiple_of(ALIGNMENT) {
-            return Err(Error::domain("index of the first unit", first, "give a multiple of 4096"));
+            return Err(Error::domain("index of the first unit", first, "give a multiple of 16384"));
         }
         Ok(DatasetBuilder { place: Some((first, total)), ..self })
     }

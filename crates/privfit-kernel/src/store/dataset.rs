@@ -38,7 +38,7 @@ pub(super) fn next_id() -> u64 {
 
 /// Units whose randomness is drawn together, and a multiple of every block that is summed in floating point: what a process holds begins at
 /// a multiple of it, so that no bit depends on how units are divided among processes.
-pub const ALIGNMENT: usize = 4096;
+pub const ALIGNMENT: usize = 16_384;
 
 /// Most units. Rows are numbered in 32 bits, and scores of so many, each below 2^30, do not wrap; where there are more it is as if memory had
 /// ended, so that no other error depends on how many there are.

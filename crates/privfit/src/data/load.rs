@@ -43,7 +43,7 @@ pub trait Records {
 /// Units of one process among those of all processes. Public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Index of the first one, a multiple of 4096.
+    /// Index of the first one, a multiple of 16384.
     pub first: u64,
     /// All units.
     pub total: u64,

@@ -118,7 +118,7 @@ def test_metrics_that_can_not_be_had(two_classes):
         (dict(delta=1e-8), "epsilon=1.0"),
         (dict(epsilon=1), "delta is missing: add delta"),
         (dict(epsilon=1, delta=0.5), "give a smaller one"),
-        (dict(epsilon=-1, delta=1e-8), "positive epsilon"),
+        (dict(epsilon=-1, delta=1e-8), "positive number"),
         (dict(epsilon=1, delta=1e-8, adjacency="add-remove"), "rows"),
         (dict(epsilon=1, delta=1e-8, adjacency="sideways"), "adjacency"),
         (dict(epsilon=1, delta=1e-8, request="a"), "add ledger"),

@@ -4,11 +4,12 @@
 use crate::account::{Adjacency, Event, Stopping};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::numerics::Numerics;
 use crate::quiet::quietly;
 use crate::rng::{Entropy, NoiseRng, Rate, Stream};
 use crate::run::Run;
 use crate::store::split::{Split, below};
-use crate::value::{Numerics, Released};
+use crate::value::Released;
 
 /// A selection, complete before data are opened.
 #[derive(Clone, Debug)]
@@ -160,7 +161,7 @@ impl BestOf {
         progress: &dyn Fn(),
     ) -> Result<Released<Option<Winner>>> {
         if split.by_count && adjacency == Adjacency::AddRemove {
-            return Err(crate::run::order_dependent());
+            return Err(crate::error::order_dependent());
         }
         let count = self.count(&mut entropy.rng(Stream::Noise)?)?;
         let mut draws = entropy.rng(Stream::Initialisation)?;

@@ -84,3 +84,16 @@ impl From<crate::account::Error> for Error {
         }
     }
 }
+
+/// Why a value is refused under add-remove.
+pub(crate) fn order_dependent() -> Error {
+    Error::unsupported(
+        "a value that depends on the number or the order of units under add-remove (one unit more may move it by any amount)",
+        "use zero-out or replace-one",
+    )
+}
+
+/// What another process said makes no sense.
+pub(crate) fn disagree() -> Error {
+    Error::Engine { what: "a process of this job answered something else than was asked" }
+}

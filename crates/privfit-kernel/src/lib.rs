@@ -12,9 +12,13 @@ mod batch;
 mod best_of;
 pub mod engine;
 mod error;
+mod limits;
 pub mod loss;
 mod mechanism;
+mod memory;
 mod norm;
+mod numerics;
+mod processor;
 mod query;
 mod quiet;
 mod record;
@@ -25,20 +29,24 @@ mod store;
 mod value;
 
 #[cfg(test)]
+mod audit_tests;
+#[cfg(test)]
 mod run_tests;
 #[cfg(test)]
 mod support_tests;
 #[cfg(test)]
 mod tests;
 
-pub use audit::transcript::{Movement, ReleasedVector, Transcript};
+pub use audit::{Movement, ReleasedVector, Transcript};
 pub use batch::Batch;
 pub use best_of::{BestOf, Candidates, Winner};
 pub use error::{Error, Result};
+pub use limits::ALIGNMENT;
 pub use loss::{Loss, LossParameters};
 pub use mechanism::{Exponential, Gaussian, Laplace, Mechanism, Reach, Scale};
+pub use memory::{NoMemory, grow};
 pub use norm::{L1, L2, LInf, Norm};
-pub use query::Query;
+pub use numerics::Numerics;
 pub use query::blocks::{Blockwise, UnitBlock};
 pub use query::choice::{Choose, ChooseLargest, StabilityTest, StableSupport};
 pub use query::columns::{Fit, SelectColumns};
@@ -48,13 +56,12 @@ pub use query::ensemble::{Average, SparseModel, SupportVotes, Train, Votes};
 pub use query::minimise::{LinearTerm, Minimise, MinimiseElastic, Problem, ProblemSize};
 pub use query::projection::{Project, PublicRows, norm_bound, products_error};
 pub use query::threshold::{AboveThreshold, OpenTest, StableLabel};
-pub use query::unit_state::{BeginState, Message, UnitState, UpdateState};
+pub use query::unit_state::{BeginState, UnitState, UpdateState};
 pub use query::vertices::{ChooseVertex, ScoreVertices, VertexScores};
 pub use quiet::quietly;
 pub use rng::{Entropy, NoiseRng, Rate, Stream};
-pub use run::{Additive, Run, planned_step};
+pub use run::{Additive, Query, Run, planned_step};
 pub use store::builder::DatasetBuilder;
-pub use store::dataset::{ALIGNMENT, Dataset, RowShape, Unit};
-pub use store::memory::{NoMemory, grow};
+pub use store::dataset::{Dataset, RowShape, Unit};
 pub use store::split::{HeldOut, Split};
-pub use value::{Bounded, Local, Noise, Numerics, Released, Sensitive, Support, Theorem};
+pub use value::{Bounded, Local, Message, Noise, Released, Sensitive, Support, Theorem};

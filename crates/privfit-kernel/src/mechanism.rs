@@ -2,11 +2,12 @@
 
 use crate::account::Event;
 use crate::error::{Error, Result};
+use crate::limits::ROW_LIMIT;
+use crate::limits::{MOST_UNITS, OCCUPANCY};
+use crate::norm::Brand;
 use crate::norm::{L1, L2, LInf, Norm, root_up};
-use crate::query::blocks::OCCUPANCY;
+use crate::numerics::Numerics;
 use crate::sampling::sampler::{Sampler, Shape};
-use crate::store::dataset::MOST_UNITS;
-use crate::value::{Brand, Numerics};
 
 /// How far one unit can move an integer value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,9 +17,6 @@ pub struct Reach {
     /// Its contribution becomes another one.
     pub replace_one: u64,
 }
-
-/// Integer rows are bounded by this Euclidean norm.
-pub(crate) const ROW_LIMIT: u64 = i16::MAX as u64;
 
 /// Noise scale in grid units, as a power of two, where nothing else limits it.
 const BITS: u32 = 40;

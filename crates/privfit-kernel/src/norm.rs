@@ -1,5 +1,7 @@
 //! Norms on integer vectors, checked exactly.
 
+use std::marker::PhantomData;
+
 mod sealed {
     pub trait Sealed {}
 }
@@ -116,6 +118,9 @@ pub(crate) fn quantise<N: Norm>(values: &mut [f64], clip: f64, per_unit: f64, bo
     }
     out.fill(0);
 }
+
+/// Ties a value to the scope of one mechanism.
+pub(crate) type Brand<'id, N> = PhantomData<(fn(&'id ()) -> &'id (), N)>;
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,7 @@
 
 use crate::account::{Adjacency, ConcentratedAccountant, Event};
 use crate::error::{Error, Result};
-use crate::value::Numerics;
+use crate::numerics::Numerics;
 
 /// Releases in order, equal neighbours counted.
 #[derive(Default)]

@@ -4,8 +4,8 @@
 //! simulation only, and whatever it touched is marked as not private.
 
 use crate::error::{Error, Result};
-use crate::store::dataset::ALIGNMENT;
-use crate::store::memory::grow;
+use crate::limits::ALIGNMENT;
+use crate::memory::grow;
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,21 +1,22 @@
 //! One run over one data set: the only door. It draws the batches, hands out noise before values exist, records every release,
 //! and closes only if what was executed fits in what was planned.
 
+mod audited;
+
 use crate::account::{Adjacency, Event};
-use crate::audit::transcript::{Audit, Facts, Out};
+use crate::audit::{Audit, Facts, Out};
 use crate::batch::{Batch, Chosen};
 use crate::engine::{Engine, Needs, Seam};
+use crate::error::order_dependent;
 use crate::error::{Error, Result};
 use crate::mechanism::{Gaussian, GridKind, Mechanism, Scale, rounding_l1, rounding_l2};
+use crate::memory::grow;
 use crate::norm::{L1, L2, LInf, Norm};
-use crate::query::Query;
-use crate::query::columns::SelectColumns;
-use crate::query::unit_state::Message;
 use crate::quiet::quietly;
 use crate::record::Record;
 use crate::rng::{Entropy, Rate, Stream, Words, unit_blocks};
 use crate::store::dataset::{Dataset, Unit};
-use crate::store::memory::grow;
+use crate::value::Message;
 use crate::value::{Bounded, Local, Noise, Origin, Released, Sensitive, Theorem};
 use std::collections::HashSet;
 use std::marker::PhantomData;
@@ -27,21 +28,17 @@ pub trait Additive: Norm {}
 impl Additive for L1 {}
 impl Additive for L2 {}
 
-/// Why a value is refused under add-remove.
-pub(crate) fn order_dependent() -> Error {
-    Error::unsupported(
-        "a value that depends on the number or the order of units under add-remove (one unit more may move it by any amount)",
-        "use zero-out or replace-one",
-    )
-}
-
-/// What another process said makes no sense.
-pub(crate) fn disagree() -> Error {
-    Error::Engine { what: "a process of this job answered something else than was asked" }
-}
-
 /// Numbers of runs.
 pub(crate) static RUNS: AtomicU64 = AtomicU64::new(1);
+
+/// Something that a run executes.
+pub trait Query<'d> {
+    /// What comes of it. Where it is computed from records it is `Sensitive` or `Bounded`; otherwise the run has recorded its cost.
+    type Output;
+
+    /// Executes it. Use [`Run::execute`].
+    fn execute(self, run: &mut Run<'d>) -> Result<Self::Output>;
+}
 
 /// A run over a data set, under a plan.
 pub struct Run<'d> {
@@ -175,16 +172,6 @@ impl<'d> Run<'d> {
     pub fn execute<Q: Query<'d>>(&mut self, query: Q) -> Result<Q::Output> {
         self.same_process()?;
         query.execute(self)
-    }
-
-    /// Executes what is in a scope on some of the columns.
-    pub fn select_columns<T, E: From<Error>>(
-        &mut self,
-        select: SelectColumns<'_>,
-        scope: impl FnOnce(&mut Run<'_>) -> Result<T, E>,
-    ) -> Result<T, E> {
-        self.same_process()?;
-        select.execute(self, scope)
     }
 
     /// Opens a scope for one mechanism. Noise and values made inside carry its brand: they fit each other and nothing else.

@@ -365,10 +365,10 @@ fn grids_are_not_interchangeable() {
     // Scores never wrap, however many units there are: a comparison is not post-processing of added noise.
     for noise_multiplier in [1e-3, 0.5f64.powi(20), 1.0, 1e6] {
         let Ok(scores) = Exponential::new(1.0, noise_multiplier) else { continue };
-        assert!((scores.grid.bound as f64) * (crate::store::dataset::MOST_UNITS as f64) < 2f64.powi(62));
+        assert!((scores.grid.bound as f64) * (crate::limits::MOST_UNITS as f64) < 2f64.powi(62));
     }
     let gradients = Exponential::for_gradients(1.0, 1.0, 1.0, 1e-3).unwrap();
-    assert!((gradients.grid.bound as f64) * (crate::store::dataset::MOST_UNITS as f64) < 2f64.powi(63));
+    assert!((gradients.grid.bound as f64) * (crate::limits::MOST_UNITS as f64) < 2f64.powi(63));
 }
 
 /// Records that make a contribution panic, or have a label that the loss does not know, contribute nothing; nobody hears of it.

@@ -2,25 +2,14 @@
 //! a mechanism that records its cost.
 
 use crate::account::{Adjacency, Answer, Event};
+use crate::error::order_dependent;
 use crate::error::{Error, Result};
 use crate::mechanism::{Grid, GridKind};
+use crate::norm::Brand;
 use crate::norm::{L2, LInf, Norm};
-use serde::{Deserialize, Serialize};
+use crate::numerics::Numerics;
+use crate::store::dataset::Dataset;
 use std::marker::PhantomData;
-
-/// How far the finite precision of the machine is covered, from best to worst. A run has the grade of its worst release.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Numerics {
-    /// Contributions are checked on integers, and the noise has its law exactly.
-    #[default]
-    Exact,
-    /// The noise has its law exactly; the distance of neighbours comes from a theorem, and the errors of solver and floating point
-    /// have proved bounds that are part of the reach.
-    Bounded,
-    /// The reach rests on a stated, not a proved, error of floating-point code.
-    Float,
-}
 
 /// Something computed from rows, with where it came from.
 pub struct Sensitive<T> {
@@ -44,8 +33,6 @@ pub struct Theorem {
     /// Distance in L2 when one unit becomes another.
     pub replace_one: f64,
 }
-
-pub(crate) type Brand<'id, N> = PhantomData<(fn(&'id ()) -> &'id (), N)>;
 
 /// Where a value came from: the batch, and how the batch was drawn.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -154,7 +141,7 @@ impl<T> Released<T> {
     /// Epsilon at a delta, by the tightest accountant. Nothing is known under add-remove for what depends on the number or the order of units.
     pub fn epsilon(&self, adjacency: Adjacency, delta: f64) -> Result<Answer> {
         if self.order_dependent && adjacency == Adjacency::AddRemove {
-            return Err(crate::run::order_dependent());
+            return Err(order_dependent());
         }
         Ok(crate::account::epsilon(&self.event, adjacency, delta)?)
     }
@@ -170,4 +157,33 @@ impl<T> Released<T> {
 pub struct Local<T> {
     pub(crate) value: T,
     pub(crate) data: u64,
+}
+
+impl Dataset {
+    /// Hands each unit's own answer to its own recipient: the owner's call, since only the owner holds the records.
+    pub fn deliver<T>(&self, local: Local<Vec<Option<T>>>, mut to: impl FnMut(usize, T)) -> Result<()> {
+        if local.data != self.id {
+            return Err(Error::Mismatch { what: "these local answers belong to other records" });
+        }
+        for (slot, answer) in local.value.into_iter().enumerate() {
+            if let Some(answer) = answer {
+                to(slot, answer);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Numbers that everybody may see, made from what a run has released.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    pub(crate) values: Vec<f64>,
+    pub(crate) run: u64,
+}
+
+impl Message {
+    /// The numbers.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
 }

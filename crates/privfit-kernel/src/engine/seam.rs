@@ -34,7 +34,7 @@ impl<'d> Seam<'d> {
             let mut hasher = DefaultHasher::new();
             hasher.write(format!("{planned:?} {}", env!("CARGO_PKG_VERSION")).as_bytes());
             // Wide and plain instructions add in another order.
-            hasher.write_u8(u8::from(crate::store::compressed::wide()));
+            hasher.write_u8(u8::from(crate::processor::wide()));
             let own = hasher.finish().to_le_bytes();
             let all = engine.agree(&[own, run.to_le_bytes()].concat())?;
             let (Some(plan), Some(number)) = (all.get(..8), all.get(8..16)) else { return Err(lost()) };

@@ -14,16 +14,15 @@
 use super::contribution::Draw;
 use crate::batch::Batch;
 use crate::error::{Error, Result};
+use crate::limits::ALIGNMENT;
+use crate::limits::OCCUPANCY;
 use crate::mechanism::GridKind;
 use crate::norm::{L2, quantise};
 use crate::quiet::quietly;
 use crate::rng::NoiseRng;
-use crate::store::dataset::{ALIGNMENT, Dataset, Unit};
+use crate::store::dataset::{Dataset, Unit};
 use crate::value::{Bounded, Noise};
 use std::ops::Range;
-
-/// Most units of a block whose sum is made in floating point.
-pub(crate) const OCCUPANCY: usize = 128;
 
 /// Units of a block, so many that it has room for the sample nearly always: a public number.
 fn units_in_block(rate: Option<f64>) -> usize {
@@ -147,7 +146,7 @@ fn zero_times(sum: &[f32]) -> f32 {
 /// Adds a sum in grid steps, rounded.
 fn add_rounded(total: &mut [i64], sum: &[f32], step: f64) {
     #[cfg(target_arch = "x86_64")]
-    if crate::store::compressed::wide() {
+    if crate::processor::wide() {
         // SAFETY: the processor has the instructions.
         return unsafe { add_rounded_wide(total, sum, step) };
     }

@@ -1,14 +1,15 @@
 //! Which coordinates: chosen by their scores, by size, or as they are if nobody could change them.
 
-use super::Query;
 use crate::account::Event;
-use crate::audit::transcript::{Facts, Out};
+use crate::audit::{Facts, Out};
 use crate::engine::Needs;
+use crate::error::disagree;
 use crate::error::{Error, Result};
 use crate::mechanism::{Exponential, Reach};
 use crate::norm::{LInf, Norm};
 use crate::rng::Stream;
-use crate::run::{Run, disagree, facts};
+use crate::run::Query;
+use crate::run::{Run, facts};
 use crate::sampling::sampler::{Sampler, Shape};
 use crate::sampling::select::race;
 use crate::value::{Bounded, Noise, Support};

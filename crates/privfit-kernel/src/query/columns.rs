@@ -75,6 +75,18 @@ impl SelectColumns<'_> {
     }
 }
 
+impl Run<'_> {
+    /// Executes what is in a scope on some of the columns.
+    pub fn select_columns<T, E: From<Error>>(
+        &mut self,
+        select: SelectColumns<'_>,
+        scope: impl FnOnce(&mut Run<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.same_process()?;
+        select.execute(self, scope)
+    }
+}
+
 fn columns(run: &Run<'_>, columns: &[(usize, f64)], fit: Fit) -> Result<Dataset> {
     let from = run.data;
     let d = from.dimension;

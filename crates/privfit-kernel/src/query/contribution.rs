@@ -1,8 +1,16 @@
 //! What one unit adds to a sum: a named, capture-free function with public parameters. It can be printed, sent to another
 //! process and fuzzed, and it has nowhere to put a row but the sink.
 
+use super::unit_state::UnitState;
+use crate::batch::Batch;
+use crate::error::{Error, Result};
+use crate::mechanism::GridKind;
+use crate::norm::{L2, Norm, quantise};
+use crate::quiet::quietly;
 use crate::rng::{NoiseRng, indexed};
 use crate::store::dataset::Unit;
+use crate::value::{Bounded, Noise};
+use std::ops::Range;
 
 /// A per-unit vector.
 ///
@@ -75,4 +83,68 @@ pub struct Learner<M> {
     pub parameters: Vec<f64>,
     /// Trains on the units of a part, with randomness of its own; the model stays inside of the kernel.
     pub train: fn(&[f64], &mut dyn Iterator<Item = Unit<'_>>, &mut NoiseRng) -> M,
+}
+
+impl Batch<'_> {
+    /// Sum of clipped contributions, each put on the grid and checked there by itself.
+    pub fn sum<'id, N: Norm>(&self, noise: &Noise<'id, N>, contribution: &Contribution) -> Result<Bounded<'id, N>> {
+        self.clipped_sum(noise, contribution.dimension, &|slot, sink| {
+            let mut draw = Draw { key: &self.unit_key, index: (self.data.first + slot) as u64 };
+            (contribution.add)(&contribution.parameters, self.data.unit(slot), &mut draw, sink);
+        })
+    }
+
+    /// The same for contributions that read the state of their unit; a unit without one adds nothing.
+    pub fn sum_with<'id, N: Norm>(
+        &self,
+        noise: &Noise<'id, N>,
+        contribution: &StatefulContribution,
+        state: &UnitState,
+    ) -> Result<Bounded<'id, N>> {
+        if state.data != self.data.id {
+            return Err(Error::Mismatch { what: "these states belong to other records" });
+        }
+        self.clipped_sum(noise, contribution.dimension, &|slot, sink| {
+            if let Some(own) = state.of(slot) {
+                (contribution.add)(&contribution.parameters, self.data.unit(slot), own, sink);
+            }
+        })
+    }
+
+    fn clipped_sum<'id, N: Norm>(
+        &self,
+        noise: &Noise<'id, N>,
+        dimension: usize,
+        add_unit: &(dyn Fn(usize, &mut Sink<'_>) + Sync),
+    ) -> Result<Bounded<'id, N>> {
+        let kinds = [GridKind::Clipped, GridKind::Spherical { dimension }, GridKind::Scores];
+        let grid = self.grid(noise, dimension, &kinds)?;
+        let in_l2 = grid.kind == GridKind::Spherical { dimension };
+        let per_unit = 1.0 / grid.unit;
+        let add = |range: Range<usize>, out: &mut [i64]| {
+            let mut values = vec![0f64; dimension];
+            let mut marks = vec![false; dimension];
+            let mut touched = Vec::new();
+            let (mut compact, mut integers) = (Vec::new(), Vec::new());
+            self.chosen.each(range, |slot| {
+                let mut sink = Sink { values: &mut values, touched: &mut touched, marks: &mut marks };
+                let calm = quietly(|| add_unit(slot, &mut sink)).is_some();
+                compact.clear();
+                // A panic is the record's doing: its contribution becomes zero, and nobody hears of it.
+                compact.extend(touched.iter().map(|&i| if calm { values[i] } else { 0.0 }));
+                if in_l2 {
+                    quantise::<L2>(&mut compact, grid.clip, per_unit, grid.bound, &mut integers);
+                } else {
+                    quantise::<N>(&mut compact, grid.clip, per_unit, grid.bound, &mut integers);
+                }
+                for (&i, z) in touched.iter().zip(&integers) {
+                    out[i] = out[i].wrapping_add(*z);
+                    values[i] = 0.0;
+                    marks[i] = false;
+                }
+                touched.clear();
+            });
+        };
+        Ok(self.finish(self.share(1, dimension, &add), grid))
+    }
 }

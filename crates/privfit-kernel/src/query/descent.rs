@@ -10,7 +10,6 @@
 //! later steps, for the worst batch. The regulariser is the same for both and cancels. Computed gradients are off by a public bound,
 //! in either run.
 
-use super::Query;
 use super::block_gradient::BlockGradient;
 use super::minimise::{Problem, ProblemSize};
 use super::solver::{BLOCK, Limits, Objective};
@@ -18,10 +17,11 @@ use crate::batch::Batch;
 use crate::engine::{Needs, Seam};
 use crate::error::{Error, Result};
 use crate::loss::Loss;
+use crate::memory::grow;
 use crate::rng::Stream;
+use crate::run::Query;
 use crate::run::Run;
 use crate::store::dataset::Dataset;
-use crate::store::memory::grow;
 use crate::store::rows::padded;
 use crate::value::{Sensitive, Theorem};
 

@@ -1,17 +1,17 @@
 //! Models on parts of the records: one unit is in one part, and changes one of them.
 
-use super::Query;
 use super::contribution::Learner;
 use crate::batch::Batch;
 use crate::engine::Needs;
 use crate::error::{Error, Result};
 use crate::mechanism::GridKind;
+use crate::memory::grow;
 use crate::norm::{L2, LInf};
 use crate::quiet::quietly;
 use crate::rng::{Stream, indexed};
+use crate::run::Query;
 use crate::run::Run;
 use crate::store::dataset::Unit;
-use crate::store::memory::grow;
 use crate::value::{Bounded, Noise, Sensitive, Theorem};
 
 /// A model as index-value pairs.

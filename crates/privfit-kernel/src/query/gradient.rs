@@ -1,10 +1,15 @@
 //! Gradient sums of linear models on 16-bit rows: derivative times row is a product of small integers, so the sum is exact.
 
+use crate::batch::Batch;
+use crate::error::{Error, Result};
+use crate::limits::ROW_LIMIT;
 use crate::loss::Loss;
-use crate::mechanism::{Grid, ROW_LIMIT};
+use crate::mechanism::{Grid, GridKind};
+use crate::norm::{L2, LInf, quantise};
 use crate::quiet::quietly;
 use crate::store::dataset::Dataset;
 use crate::store::rows::{IntegerSums, TILE, single_padded};
+use crate::value::{Bounded, Noise};
 use std::ops::Range;
 
 /// How derivatives become integers: at most `limit`, so that limit x row limit is the bound of the grid.
@@ -137,4 +142,122 @@ pub(crate) fn add_gradients(
         sums.end_tile(n, out);
     }
     sums.flush(out);
+}
+
+impl Batch<'_> {
+    /// Sum of gradients of a linear model with weights output after output; the mechanism must come from
+    /// `Gaussian::for_gradients` with clip = loss constant x row norm. One row to a unit: derivative times row on 16-bit integers.
+    /// Several: the unit's gradient is summed in f64, then clipped.
+    pub fn gradient_sum<'id>(&self, noise: &Noise<'id, L2>, weights: &[f64], loss: &Loss) -> Result<Bounded<'id, L2>> {
+        loss.validate()?;
+        let dimension = self.data.dimension * loss.outputs;
+        let grid = self.grid(noise, dimension, &[GridKind::Gradient])?;
+        if weights.len() != dimension {
+            return Err(Error::Mismatch { what: "the number of weights is not features x outputs" });
+        }
+        if self.data.units.is_some() {
+            return Ok(self.finish(self.unit_gradients(&grid, weights, loss), grid));
+        }
+        let clip = loss.lipschitz * self.data.row_norm;
+        let derivatives = DerivativeGrid::new(loss, &grid, ROW_LIMIT).filter(|_| (grid.clip / clip - 1.0).abs() < 1e-9);
+        let Some(derivatives) = derivatives else {
+            return Err(Error::Mismatch {
+                what: "16-bit gradients need Gaussian::for_gradients with clip = loss constant x row norm",
+            });
+        };
+        let marks = self.chosen.marks(self.data.slots());
+        let add = |range: Range<usize>, out: &mut [i64]| {
+            add_gradients(self.data, range, marks.as_deref(), weights, loss, derivatives, out);
+        };
+        Ok(self.finish(self.share(1, dimension, &add), grid))
+    }
+
+    /// Scores for a choice among corners: first the negative gradient, coordinate after coordinate, then the gradient, so that the
+    /// highest score is the coordinate and sign along which the loss falls most. The mechanism must come from
+    /// `Exponential::for_gradients`. A derivative, and a cell, are cut on the integers by themselves, one row to a unit.
+    pub fn gradient_scores<'id>(&self, clocks: &Noise<'id, LInf>, weights: &[f64], loss: &Loss) -> Result<Bounded<'id, LInf>> {
+        // One score for each coordinate leaves out the negative corners.
+        let signs = if clocks.values.len() == self.data.dimension * loss.outputs { 1 } else { 2 };
+        let (total, grid) = self.capped_gradient(clocks, signs, weights, loss)?;
+        let down = total.iter().map(|g| g.wrapping_neg());
+        let scores = if signs == 2 { down.chain(total.iter().copied()).collect() } else { down.collect() };
+        let mut out = self.finish(scores, grid);
+        out.mirrored = signs == 2;
+        Ok(out)
+    }
+
+    /// The gradient plus a public vector, coordinate after coordinate, in the same way: for a choice of the largest ones in size
+    /// (`Run::choose_largest`), whose values may then be released.
+    pub fn gradient_coordinates<'id>(
+        &self,
+        clocks: &Noise<'id, LInf>,
+        weights: &[f64],
+        loss: &Loss,
+        plus: &[f64],
+    ) -> Result<Bounded<'id, LInf>> {
+        let (mut total, grid) = self.capped_gradient(clocks, 1, weights, loss)?;
+        if plus.len() != total.len() {
+            return Err(Error::Mismatch { what: "the public vector has another length than the gradient" });
+        }
+        // Both below 2^61: comparisons of sizes must not see a sum that wrapped. What is public is added once.
+        let cut = 2f64.powi(61);
+        if self.seam.leads() {
+            total.iter_mut().zip(plus).for_each(|(t, p)| *t += (p / grid.unit).round().max(-cut).min(cut) as i64);
+        }
+        Ok(self.finish(total, grid))
+    }
+
+    /// Sum of derivative x cell, both cut on the integers.
+    fn capped_gradient(&self, clocks: &Noise<'_, LInf>, signs: usize, weights: &[f64], loss: &Loss) -> Result<(Vec<i64>, Grid)> {
+        let derivatives = self.score_derivatives(&clocks.grid, loss)?;
+        let dimension = self.data.dimension * loss.outputs;
+        let grid = self.grid(clocks, signs * dimension, &[clocks.grid.kind])?;
+        if weights.len() != dimension {
+            return Err(Error::Mismatch { what: "the number of weights is not features x outputs" });
+        }
+        let marks = self.chosen.marks(self.data.slots());
+        let add = |range: Range<usize>, out: &mut [i64]| {
+            add_gradients(self.data, range, marks.as_deref(), weights, loss, derivatives, out);
+        };
+        Ok((self.share(1, dimension, &add), grid))
+    }
+
+    /// How derivatives become integers in scores that are gradients, if the grid was made for them, for this loss and for these rows.
+    pub(crate) fn score_derivatives(&self, grid: &Grid, loss: &Loss) -> Result<DerivativeGrid> {
+        loss.validate()?;
+        let GridKind::GradientScores { cap } = grid.kind else {
+            return Err(Error::Mismatch { what: "scores that are gradients need Exponential::for_gradients" });
+        };
+        if self.data.units.is_some() {
+            return Err(Error::unsupported("scores of units with several rows", "declare one row to a unit"));
+        }
+        let clip = loss.lipschitz * self.data.row_norm * cap as f64 / ROW_LIMIT as f64;
+        let derivatives = DerivativeGrid::new(loss, grid, cap).filter(|_| (grid.clip / clip - 1.0).abs() < 1e-9);
+        derivatives.ok_or(Error::Mismatch { what: "Exponential::for_gradients was made for another loss or row norm" })
+    }
+
+    fn unit_gradients(&self, grid: &Grid, weights: &[f64], loss: &Loss) -> Vec<i64> {
+        let (d, k) = (self.data.dimension, loss.outputs);
+        let add = |range: Range<usize>, out: &mut [i64]| {
+            let mut sum = vec![0f64; d * k];
+            let (mut scores, mut derivatives) = (vec![0f64; k], vec![0f64; k]);
+            let mut integers = Vec::new();
+            self.chosen.each(range, |slot| {
+                let unit = self.data.unit(slot);
+                sum.fill(0.0);
+                for row in 0..unit.rows() {
+                    for o in 0..k {
+                        scores[o] = unit.dot(row, &weights[o * d..(o + 1) * d]);
+                    }
+                    loss.bounded_derivatives(&scores, &[unit.label(row)], &mut derivatives);
+                    for (o, s) in derivatives.iter().enumerate() {
+                        unit.each(row, |j, x| sum[o * d + j] += s * x);
+                    }
+                }
+                quantise::<L2>(&mut sum, grid.clip, 1.0 / grid.unit, grid.bound, &mut integers);
+                out.iter_mut().zip(&integers).for_each(|(o, z)| *o = o.wrapping_add(*z));
+            });
+        };
+        self.share(1, d * k, &add)
+    }
 }

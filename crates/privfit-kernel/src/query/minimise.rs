@@ -1,17 +1,21 @@
 //! Minimisers of strongly convex sums, with a certificate: the proof rests on the gradient at the end, not on the solver.
 
-use super::Query;
 use super::solver::{Limits, Objective};
 use crate::account::{Event, Objective as ObjectiveFacts};
+use crate::audit::{Audit, Movement, PARTS, Point};
 use crate::batch::Batch;
 use crate::engine::Needs;
 use crate::error::{Error, Result};
 use crate::loss::Loss;
+use crate::mechanism::Reach;
+use crate::norm::{L2, Norm};
+use crate::numerics::Numerics;
 use crate::rng::Stream;
+use crate::run::Query;
 use crate::run::Run;
 use crate::sampling::sampler::{Sampler, Shape};
 use crate::store::dataset::Dataset;
-use crate::value::{Numerics, Sensitive, Theorem};
+use crate::value::{Sensitive, Theorem};
 
 /// A strongly convex problem in sum form: sum of losses + (ridge/2) |theta|^2 + <linear, theta>.
 #[derive(Clone, Copy)]
@@ -104,6 +108,61 @@ impl<'d> Query<'d> for Minimise<'_, 'd> {
         };
         Ok(Sensitive { value, run: run.id, part: self.on.origin.part, claim: Some(claim), order_dependent: true })
     }
+}
+
+impl Run<'_> {
+    /// Solves, and in an audit looks at the gradient where the other world ended.
+    pub(crate) fn solves(&mut self, mut objective: Objective<'_>, tilted: bool) -> Result<Vec<f64>> {
+        if !tilted || matches!(self.audit, None | Some(Audit::Listen(_))) {
+            return objective.solve();
+        }
+        let floor = objective.limits().floor();
+        let tolerance = objective.problem.tolerance;
+        let certified = |gradient: &[f64]| length(gradient) + floor <= tolerance;
+        let recorded = match &mut self.audit {
+            Some(Audit::Replay { tape, at, .. }) => {
+                *at += 1;
+                match tape.points.get(*at - 1) {
+                    Some(Point::Minimum { theta, gradient, linear }) if theta.len() == objective.dimension() => {
+                        Some((theta.clone(), gradient.clone(), linear.clone()))
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        let mut movement = Movement {
+            what: "gradient at the minimiser",
+            norm: L2::NAME,
+            reach: Reach { zero_out: PARTS, replace_one: 2 * PARTS },
+            moved: u64::MAX,
+            agrees: false,
+        };
+        if let Some((theta, first, linear)) = recorded {
+            objective.linear = linear;
+            let here = objective.gradient(&theta)?;
+            let apart: Vec<f64> = first.iter().zip(&here).map(|(a, b)| a - b).collect();
+            objective.linear.iter_mut().zip(&apart).for_each(|(b, g)| *b += g);
+            let bound = objective.problem.loss.lipschitz * self.data.row_norm + 2.0 * floor;
+            movement.moved = (length(&apart) / bound * PARTS as f64).ceil() as u64;
+            movement.agrees = certified(&first);
+        }
+        let theta = objective.solve()?;
+        let gradient = objective.gradient(&theta)?;
+        movement.agrees &= certified(&gradient);
+        match &mut self.audit {
+            Some(Audit::Record(points)) => {
+                points.push(Point::Minimum { theta: theta.clone(), gradient, linear: objective.linear });
+            }
+            Some(Audit::Replay { movements, .. }) => movements.push(movement),
+            _ => {}
+        }
+        Ok(theta)
+    }
+}
+
+fn length(values: &[f64]) -> f64 {
+    values.iter().map(|v| v * v).sum::<f64>().sqrt()
 }
 
 /// Minimises a strongly convex sum plus `lasso` times the L1 norm, on everyone. One unit moves the minimiser by its gradient bound over the

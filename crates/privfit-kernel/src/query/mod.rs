@@ -23,15 +23,3 @@ mod descent_tests;
 mod tilt_tests;
 #[cfg(test)]
 mod vertices_tests;
-
-use crate::error::Result;
-use crate::run::Run;
-
-/// Something that a run executes.
-pub trait Query<'d> {
-    /// What comes of it. Where it is computed from records it is `Sensitive` or `Bounded`; otherwise the run has recorded its cost.
-    type Output;
-
-    /// Executes it. Use [`Run::execute`].
-    fn execute(self, run: &mut Run<'d>) -> Result<Self::Output>;
-}

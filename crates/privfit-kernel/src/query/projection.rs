@@ -1,7 +1,7 @@
 //! Public rows, and a bound on how much longer a vector can get when it is seen through them.
 
-use super::Query;
 use crate::error::{Error, Result};
+use crate::run::Query;
 use crate::run::Run;
 use crate::value::{Sensitive, Theorem};
 use std::sync::OnceLock;

@@ -13,15 +13,15 @@
 //!
 //! *Reference.* Dwork and Roth 2014, section 3.6; distance to instability: Thakurta and Smith 2013.
 
-use super::Query;
 use crate::account::Event;
-use crate::audit::transcript::{Facts, Out};
+use crate::audit::{Facts, Out};
 use crate::engine::Needs;
 use crate::error::{Error, Result};
 use crate::mechanism::Reach;
 use crate::norm::{LInf, Norm};
 use crate::quiet::quietly;
 use crate::rng::Stream;
+use crate::run::Query;
 use crate::run::Run;
 use crate::sampling::sampler::{Sampler, Shape};
 use crate::value::Sensitive;

@@ -8,26 +8,13 @@
 //! *Null units.* Zero-out replaces a unit by one without data, which must add nothing: a unit without a cell that is not zero has no state, and
 //! what has no state adds zero. So one unit moves a sum by at most the clip under zero-out, and by twice that under replace-one.
 
-use super::Query;
 use crate::error::{Error, Result};
+use crate::memory::{grow, zeros};
 use crate::quiet::quietly;
+use crate::run::Query;
 use crate::run::Run;
 use crate::store::dataset::Unit;
-use crate::store::memory::{grow, zeros};
-
-/// Numbers that everybody may see, made from what a run has released.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Message {
-    pub(crate) values: Vec<f64>,
-    pub(crate) run: u64,
-}
-
-impl Message {
-    /// The numbers.
-    pub fn values(&self) -> &[f64] {
-        &self.values
-    }
-}
+use crate::value::Message;
 
 /// A vector for each unit of this process, held by the kernel. No Debug, no Clone, no way to a number.
 pub struct UnitState {

@@ -27,21 +27,23 @@
 //! The column index and all that is kept are made of rows: they stay in here, and nothing reads a score. Time depends on data, as
 //! in all passes over sparse rows; that of a choice too, see `ladder.rs`.
 
-use super::Query;
 use crate::account::Event;
-use crate::audit::transcript::{Facts, Out};
+use crate::audit::{Facts, Out};
 use crate::batch::Batch;
 use crate::engine::{Needs, Seam};
+use crate::error::disagree;
 use crate::error::{Error, Result};
+use crate::limits::ROW_LIMIT;
 use crate::loss::Loss;
-use crate::mechanism::{Exponential, ROW_LIMIT, Reach};
+use crate::mechanism::{Exponential, Reach};
+use crate::memory::zeros;
 use crate::norm::{LInf, Norm};
 use crate::query::gradient::DerivativeGrid;
 use crate::rng::{Stream, Words};
-use crate::run::{Run, disagree};
+use crate::run::Query;
+use crate::run::Run;
 use crate::sampling::ladder::Ladder;
 use crate::store::dataset::Dataset;
-use crate::store::memory::zeros;
 use crate::store::rows::{Columns, TILE};
 use std::sync::Arc;
 

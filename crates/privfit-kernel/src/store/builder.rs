@@ -1,13 +1,14 @@
 //! Collects records one at a time, each by a rule that looks at no other record.
 
 use super::compressed::CompressedBuilder;
-use super::dataset::{ALIGNMENT, Dataset, MOST_UNITS, RowShape, next_id};
+use super::dataset::{Dataset, RowShape, next_id};
 use super::dense::PADDING;
-use super::memory::{Growing, Memory, no_memory, zeros};
+use super::list::{Growing, Memory};
 use super::quantise_row;
 use super::rows::Rows;
 use crate::error::{Error, Result};
-use crate::mechanism::ROW_LIMIT;
+use crate::limits::{ALIGNMENT, MOST_UNITS, ROW_LIMIT};
+use crate::memory::{no_memory, zeros};
 use crate::norm::{L2, Norm, quantise};
 use crate::rng::Entropy;
 use std::path::{Path, PathBuf};

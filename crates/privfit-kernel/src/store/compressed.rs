@@ -4,8 +4,9 @@
 //! Indices are looked at where a row is added, and nowhere else: whoever brings a weight for each of them reads without a check. The fields
 //! are private for that reason. Wide and plain code do the same additions in the same order: no bit depends on the processor.
 
-use super::memory::{Growing, Memory};
+use super::list::{Growing, Memory};
 use crate::error::Result;
+use crate::processor::wide;
 use std::collections::TryReserveError;
 use std::ops::Range;
 use std::path::Path;
@@ -43,16 +44,6 @@ impl<'a> CompressedRows<'a> {
         let cells: Range<usize> = self.start[row]..self.start[row + 1];
         (&self.index[cells.clone()], &self.value[cells])
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-pub(crate) fn wide() -> bool {
-    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn wide() -> bool {
-    false
 }
 
 impl CompressedBuilder {

@@ -1,11 +1,9 @@
 //! Private records: rows as 16-bit fixed point inside of a ball, grouped into units. Nothing outside of the kernel reads a cell, except the
 //! capture-free functions that compute one unit's contribution.
 
-use super::memory::Memory;
+use super::list::Memory;
 use super::rows::{Columns, Rows, Table, padded};
-use crate::error::{Error, Result};
-use crate::mechanism::ROW_LIMIT;
-use crate::value::Local;
+use crate::limits::ROW_LIMIT;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,14 +33,6 @@ static DATASETS: AtomicU64 = AtomicU64::new(1);
 pub(super) fn next_id() -> u64 {
     DATASETS.fetch_add(1, Ordering::Relaxed)
 }
-
-/// Units whose randomness is drawn together, and a multiple of every block that is summed in floating point: what a process holds begins at
-/// a multiple of it, so that no bit depends on how units are divided among processes.
-pub const ALIGNMENT: usize = 16_384;
-
-/// Most units. Rows are numbered in 32 bits, and scores of so many, each below 2^30, do not wrap; where there are more it is as if memory had
-/// ended, so that no other error depends on how many there are.
-pub(crate) const MOST_UNITS: usize = u32::MAX as usize - 1;
 
 /// Public facts about rows.
 #[derive(Clone, Copy, Debug)]
@@ -108,19 +98,6 @@ impl Dataset {
 
     pub(crate) fn unit(&self, slot: usize) -> Unit<'_> {
         Unit { data: self, slot }
-    }
-
-    /// Hands each unit's own answer to its own recipient: the owner's call, since only the owner holds the records.
-    pub fn deliver<T>(&self, local: Local<Vec<Option<T>>>, mut to: impl FnMut(usize, T)) -> Result<()> {
-        if local.data != self.id {
-            return Err(Error::Mismatch { what: "these local answers belong to other records" });
-        }
-        for (slot, answer) in local.value.into_iter().enumerate() {
-            if let Some(answer) = answer {
-                to(slot, answer);
-            }
-        }
-        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@
 //! halves, which together determine it for up to 2^16 products. In double precision what costs is turning 16-bit integers into doubles, so
 //! wide instructions do that, four rows at a time.
 
-use super::compressed::wide;
+use crate::processor::wide;
 use std::ops::Range;
 
 /// Cells read past the end of a row by wide loads.

@@ -4,7 +4,7 @@ pub(crate) mod builder;
 pub(crate) mod compressed;
 pub(crate) mod dataset;
 mod dense;
-pub(crate) mod memory;
+pub(crate) mod list;
 mod quantise_row;
 pub(crate) mod rows;
 pub(crate) mod split;

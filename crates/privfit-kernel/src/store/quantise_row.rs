@@ -1,7 +1,7 @@
 //! The fast way for a row onto 16-bit integers: three short loops that the compiler turns into wide instructions. Whatever
 //! is unusual (a cell that is not finite, squares that overflow, a norm that rounding pushed out) goes the slow way.
 
-use crate::mechanism::ROW_LIMIT;
+use crate::limits::ROW_LIMIT;
 
 /// Appends the row if it is an ordinary one; says whether it did.
 pub(crate) fn append(features: &[f64], row_norm: f64, cells: &mut Vec<i16>) -> bool {

@@ -1,8 +1,10 @@
 //! Rows, however they are stored. Nothing outside of this folder knows how; whoever computes asks for scores, sums and cells.
 
-use super::compressed::{Compressed, wide};
+use super::compressed::Compressed;
 use super::dense::{self, FLUSH, LANES, PADDING, PairSums};
-use super::memory::{Memory, zeros};
+use super::list::Memory;
+use crate::memory::zeros;
+use crate::processor::wide;
 use std::ops::Range;
 
 /// Rows of 16-bit cells.

@@ -2,8 +2,8 @@
 //! whatever is done with the first costs the records of the second nothing, and the other way round.
 
 use super::dataset::Dataset;
-use super::memory::{grow, zeros};
 use crate::error::{Error, Result};
+use crate::memory::{grow, zeros};
 use crate::rng::{Entropy, Rate, Stream, Words};
 
 /// How much is held out.

@@ -2,7 +2,7 @@
 
 use super::{Confidential, Engine, Key, Needs, Pass, Place, Share, Step};
 use crate::account::Event;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, disagree};
 use crate::rng::{Entropy, NoiseRng, Stream, Words, indexed};
 use crate::sampling::sampler::{Sampler, Shape};
 use std::collections::hash_map::DefaultHasher;
@@ -37,7 +37,7 @@ impl<'d> Seam<'d> {
             hasher.write_u8(u8::from(crate::processor::wide()));
             let own = hasher.finish().to_le_bytes();
             let all = engine.agree(&[own, run.to_le_bytes()].concat())?;
-            let (Some(plan), Some(number)) = (all.get(..8), all.get(8..16)) else { return Err(lost()) };
+            let (Some(plan), Some(number)) = (all.get(..8), all.get(8..16)) else { return Err(disagree()) };
             if plan != own {
                 return Err(Error::Mismatch { what: "the processes of this job have different plans, programs or processors" });
             }
@@ -89,7 +89,7 @@ impl<'d> Seam<'d> {
     /// The total with noise, public.
     pub(crate) fn open(&self, share: &[i64], noise: Vec<i64>) -> Result<Vec<i64>> {
         let total = self.engine.open(self.step(), Share(share), noise)?;
-        if total.len() == share.len() { Ok(total) } else { Err(lost()) }
+        if total.len() == share.len() { Ok(total) } else { Err(disagree()) }
     }
 
     /// The exact total, for the insides of the kernel.
@@ -99,7 +99,7 @@ impl<'d> Seam<'d> {
             return Ok(share);
         }
         let mut total = self.engine.collect(self.step(), Share(&share))?;
-        if total.0.len() == share.len() { Ok(std::mem::take(&mut total.0)) } else { Err(lost()) }
+        if total.0.len() == share.len() { Ok(std::mem::take(&mut total.0)) } else { Err(disagree()) }
     }
 
     /// A generator that all processes of one owner have alike.
@@ -123,7 +123,7 @@ impl<'d> Seam<'d> {
             let words: Vec<u64> = all.chunks_exact(8).map(|b| u64::from_le_bytes(b.try_into().unwrap_or_default())).collect();
             (words, all.len() % 8)
         };
-        if rest == 0 { Ok(words) } else { Err(lost()) }
+        if rest == 0 { Ok(words) } else { Err(disagree()) }
     }
 
     /// This process's part of the noise: zeros where it draws none.
@@ -178,10 +178,6 @@ fn scales(bits: u32, divisor: u32) -> Result<Vec<u32>> {
     let units = (1u64 << (2 * digits)).div_ceil(u64::from(divisor));
     let digit = |place: u32| std::iter::repeat_n(bits - digits + place, (units >> (2 * place) & 3) as usize);
     Ok((0..=digits).rev().flat_map(digit).collect())
-}
-
-fn lost() -> Error {
-    Error::Engine { what: "a process of this job answered something else than was asked" }
 }
 
 #[cfg(test)]

@@ -375,6 +375,15 @@ mod tests {
         }
     }
 
+    /// Derivatives of several scores that are clipped need not be those of a function: what rests on one is refused. Of one score they still are.
+    #[test]
+    fn clipped_losses_of_several_scores_are_not_minimised() {
+        assert!(softmax(&[1.0; 3]).clipped(0.5).validate_smooth().is_err());
+        assert!(softmax(&[1.0; 3]).clipped(2.0).validate_smooth().is_ok(), "nothing is clipped");
+        assert!(logistic(1, 2, 1.0, [1.0, 1.0]).clipped(0.25).validate_smooth().is_ok());
+        assert!(hinge(1, 2, [1.0, 1.0]).validate_smooth().is_err());
+    }
+
     #[test]
     fn exponentials_are_close() {
         for i in -700_000..700_000 {

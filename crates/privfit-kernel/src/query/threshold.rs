@@ -286,6 +286,60 @@ mod tests {
         assert!(run.execute(query).is_err());
     }
 
+    /// The closed form of the whole: epsilons of all stretches, and the delta of mistakes. Votes move alike under every adjacency.
+    #[test]
+    fn the_cost_is_that_of_its_stretches() {
+        let (epsilon, failures, delta) = (0.3, 4, 1e-7);
+        let test = AboveThreshold::new(epsilon, failures, delta).unwrap();
+        let at = |adjacency, delta| crate::account::epsilon(&test.event(), adjacency, delta).map(|a| a.bound.upper);
+        for adjacency in [crate::account::Adjacency::ZeroOut, crate::account::Adjacency::ReplaceOne] {
+            let whole = at(adjacency, 1e-6).unwrap();
+            assert!(whole <= failures as f64 * epsilon * (1.0 + 1e-6) && whole > 0.9 * failures as f64 * epsilon, "{whole}");
+            assert!(at(adjacency, 0.5 * delta).is_err(), "mistakes are not free");
+        }
+    }
+
+    /// Two worlds at one transcript: a model that turns with one record moves no distance by more than 1, and the second world gives the same
+    /// answers to the bit.
+    #[test]
+    fn neighbours_stay_within_the_sensitivity() {
+        let test = AboveThreshold::new(2.0, 20, 0.01).unwrap();
+        let learner: Learner<f64> = Learner {
+            name: "mean label",
+            parameters: vec![],
+            train: |_, units, _| units.fold(0.0, |sum, unit| sum + f64::from(unit.label(0))),
+        };
+        let engine = Threads::new(1);
+        let answers = |run: &mut Run<'_>| -> Vec<Option<u32>> {
+            let parts = run.parts(12).unwrap();
+            let models = run.execute(crate::Train { parts: &parts, learner: &learner, progress: &|| {} }).unwrap();
+            let mut open = run.execute(test).unwrap();
+            let label: fn(&f64, &[f32]) -> u32 = |sum, point| u32::from(*sum > f64::from(point[0]));
+            let ask = |i: i32| {
+                let (test, point) = (&mut open, &[i as f32 / 2.0][..]);
+                run.execute(StableLabel { test, models: &models, label, point, classes: 2 }).unwrap()
+            };
+            (-9..9).map(ask).collect()
+        };
+        let mut moved = 0;
+        for seed in 0..20 {
+            let entropy = Entropy::simulated(seed);
+            let first = dataset(60, 2, false, None);
+            let mut run = Run::recorded(&first, &engine, &entropy, &test.event()).unwrap();
+            let before = answers(&mut run);
+            let transcript = run.transcript().unwrap();
+            let other = dataset(60, 2, false, Some((7, Some(vec![0.1, 0.1]))));
+            let entropy = Entropy::simulated(seed);
+            let mut run = Run::replayed(&other, &engine, &entropy, &test.event(), &transcript).unwrap();
+            assert_eq!(before, answers(&mut run));
+            for movement in run.movements().unwrap() {
+                assert!(movement.holds(crate::account::Adjacency::ReplaceOne), "{movement:?}");
+                moved += movement.moved;
+            }
+        }
+        assert!(moved > 0, "the record shows in no distance");
+    }
+
     /// An unstable label leaves as often as delta says. 40,000 trials, false alarm below 1e-9.
     #[test]
     fn unstable_labels_leave_as_often_as_delta_says() {

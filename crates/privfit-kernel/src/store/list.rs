@@ -1,7 +1,7 @@
 //! Lists of private numbers, in memory or in a mapped file.
 //!
-//! A file has no name: it is created readable by its owner alone and unlinked before the first number is written, so that nothing is left of
-//! it when the process ends, however it ends. It is written with ordinary calls, which report a full disk, and mapped when it is complete.
+//! A file has no name: it is created readable by its owner alone and unlinked before the first number is written, so that no
+//! file is left when the process ends, however it ends. The disk is not wiped: use one that is encrypted. It is written with ordinary calls, which report a full disk, and mapped when it is complete.
 
 use crate::error::{Error, Result};
 use crate::memory::{grow, no_memory};

@@ -36,7 +36,9 @@ impl PublicFacts {
         }
         let usual = 1.0 / (rows.max(2) as f64).powi(2);
         let Some(delta) = delta else {
-            return Err(Error::misuse(format!("delta is missing: add --delta {usual:.1e} (1/rows^2)")));
+            return Err(Error::misuse(format!(
+                "delta is missing: add --delta {usual:.1e} (1/rows^2), or --delta 0 for pure privacy"
+            )));
         };
         if !(0.0..1.0).contains(&delta) {
             return Err(Error::misuse(format!("delta is {delta}: give a number from 0 to below 1")));
@@ -44,7 +46,7 @@ impl PublicFacts {
         if large_delta(delta, rows) && !allow_large_delta {
             return Err(Error::misuse(format!(
                 "delta is {delta} and there are {rows} rows: a delta of 1/rows or more allows publishing a whole record; give a smaller \
-                 one (say {usual:.1e}), or --allow-large-delta if you mean it"
+                 one (say {usual:.1e})"
             )));
         }
         Ok(PublicFacts { schema, rows, counted, adjacency, target: Target { epsilon, delta } })

@@ -125,7 +125,14 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
         )));
     }
     let (asked, large) = ((job.epsilon, delta), job.allow_large_delta);
-    let facts = PublicFacts::new(job.schema.clone(), (rows, counted), job.adjacency, asked, large)?;
+    let facts =
+        PublicFacts::new(job.schema.clone(), (rows, counted), job.adjacency, asked, large).map_err(|error| match delta {
+            // Only a fit can be told that it is meant.
+            Some(delta) if delta < 1.0 && large_delta(delta, rows) && !large => {
+                Error::misuse(format!("{error}, or --allow-large-delta if you mean it"))
+            }
+            _ => error,
+        })?;
     let rows_per_unit = match job.schema.unit {
         UnitOfPrivacy::Row => 1,
         UnitOfPrivacy::Column { max_rows, .. } => max_rows,

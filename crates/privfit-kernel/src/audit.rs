@@ -24,7 +24,7 @@ pub struct Transcript {
 pub(crate) enum Out {
     Numbers(Vec<f64>),
     Indices(Vec<usize>),
-    Corner(usize, bool),
+    Vertex(usize, bool),
     /// A set that was held back or not, and the set.
     Set(Option<Vec<usize>>, Vec<usize>),
 }
@@ -86,7 +86,7 @@ pub struct ReleasedVector {
 pub(crate) enum Audit {
     Listen(Vec<ReleasedVector>),
     Record(Vec<Point>),
-    Replay { tape: Arc<Transcript>, at: usize, movements: Vec<Movement> },
+    Replay { transcript: Arc<Transcript>, at: usize, movements: Vec<Movement> },
 }
 
 /// A distance whose bound is a real number is counted in parts of that bound.

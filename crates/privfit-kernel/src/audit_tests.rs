@@ -43,10 +43,10 @@ fn movements_are_within_reach_and_outputs_equal() {
     let first = Entropy::simulated(5);
     let mut run = Run::recorded(&with, &engine, &first, &plan).unwrap();
     let a = descend(&mut run, 3).unwrap();
-    let tape = run.transcript().unwrap();
+    let transcript = run.transcript().unwrap();
     assert!(matches!(run.close(a.clone()).unwrap().event(), Event::NotPrivate { .. }), "a recording has no epsilon");
     let second = Entropy::simulated(5);
-    let mut run = Run::replayed(&without, &engine, &second, &plan, &tape).unwrap();
+    let mut run = Run::replayed(&without, &engine, &second, &plan, &transcript).unwrap();
     let b = descend(&mut run, 3).unwrap();
     let moved = run.movements().unwrap();
     assert_eq!(a, b, "all that differs was released");
@@ -58,7 +58,7 @@ fn movements_are_within_reach_and_outputs_equal() {
     }
     // A run that stops elsewhere is seen.
     let third = Entropy::simulated(5);
-    let mut run = Run::replayed(&without, &engine, &third, &plan, &tape).unwrap();
+    let mut run = Run::replayed(&without, &engine, &third, &plan, &transcript).unwrap();
     descend(&mut run, 2).unwrap();
     assert!(run.movements().unwrap().iter().any(|m| !m.agrees));
 }
@@ -103,8 +103,8 @@ fn tilted_minimisers_are_compared_at_one_point() {
         let (e, f) = (Entropy::simulated(seed), Entropy::simulated(seed));
         let mut run = Run::recorded(&a, &engine, &e, &plan).unwrap();
         let first = solve(&mut run).unwrap();
-        let tape = run.transcript().unwrap();
-        let mut run = Run::replayed(&b, &engine, &f, &plan, &tape).unwrap();
+        let transcript = run.transcript().unwrap();
+        let mut run = Run::replayed(&b, &engine, &f, &plan, &transcript).unwrap();
         let second = solve(&mut run).unwrap();
         let moved = run.movements().unwrap();
         assert_eq!(first, second);

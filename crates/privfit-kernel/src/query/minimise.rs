@@ -120,9 +120,9 @@ impl Run<'_> {
         let tolerance = objective.problem.tolerance;
         let certified = |gradient: &[f64]| length(gradient) + floor <= tolerance;
         let recorded = match &mut self.audit {
-            Some(Audit::Replay { tape, at, .. }) => {
+            Some(Audit::Replay { transcript, at, .. }) => {
                 *at += 1;
-                match tape.points.get(*at - 1) {
+                match transcript.points.get(*at - 1) {
                     Some(Point::Minimum { theta, gradient, linear }) if theta.len() == objective.dimension() => {
                         Some((theta.clone(), gradient.clone(), linear.clone()))
                     }

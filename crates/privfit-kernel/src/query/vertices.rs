@@ -127,8 +127,8 @@ impl<'d> Query<'d> for ChooseVertex<'_, 'd> {
         let (coordinate, negative) = (coordinate as usize, negative == 1);
         let facts =
             || Facts { what: "choice of a vertex", norm: LInf::NAME, reach: scores.reach(), event: scores.event(), unit: 1.0 };
-        Ok(match run.leaves(facts, scores.scores(), Out::Corner(coordinate, negative)) {
-            Out::Corner(coordinate, negative) => (coordinate, negative),
+        Ok(match run.leaves(facts, scores.scores(), Out::Vertex(coordinate, negative)) {
+            Out::Vertex(coordinate, negative) => (coordinate, negative),
             _ => (coordinate, negative),
         })
     }

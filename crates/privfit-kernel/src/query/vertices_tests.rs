@@ -37,13 +37,13 @@ fn sparse_data(n: usize, change: Option<(usize, Record)>) -> Dataset {
     b.build()
 }
 
-/// A public path: coordinate, corner, part of the way.
+/// A public path: coordinate, vertex, part of the way.
 fn path(steps: u64, simplex: bool) -> Vec<(usize, f64, f64)> {
     let mut rng = NoiseRng::from_key([9; 32]);
     (1..=steps)
         .map(|t| {
-            let corner = if simplex || rng.next_word().is_multiple_of(2) { 12.0 } else { -12.0 };
-            ((rng.uniform().powi(2) * D as f64) as usize, corner, 2.0 / (t as f64 + 2.0))
+            let vertex = if simplex || rng.next_word().is_multiple_of(2) { 12.0 } else { -12.0 };
+            ((rng.uniform().powi(2) * D as f64) as usize, vertex, 2.0 / (t as f64 + 2.0))
         })
         .collect()
 }
@@ -80,10 +80,10 @@ fn renewed_scores_are_those_from_scratch() {
             let mut scores = scores.with_rules(1.0, 0);
             let mut weights = start(simplex);
             assert_eq!(scores.scores(), from_scratch(&data, &mechanism, &LOGISTIC, &weights));
-            for (at, corner, part) in path(60, simplex) {
+            for (at, vertex, part) in path(60, simplex) {
                 weights.iter_mut().for_each(|w| *w *= 1.0 - part);
-                weights[at] += part * corner;
-                scores.step(at, corner, part).unwrap();
+                weights[at] += part * vertex;
+                scores.step(at, vertex, part).unwrap();
                 assert_eq!(scores.weights(), weights);
                 assert_eq!(scores.scores(), from_scratch(&data, &mechanism, &LOGISTIC, &weights));
             }
@@ -105,10 +105,10 @@ fn stale_scores_are_sums_for_stale_derivatives() {
     let cap = (0.3f64 * 32767.0).ceil() as i64;
     let mut stale = 0;
     let mut weights = start(false);
-    for (at, corner, part) in path(400, false) {
-        scores.step(at, corner, part).unwrap();
+    for (at, vertex, part) in path(400, false) {
+        scores.step(at, vertex, part).unwrap();
         weights.iter_mut().for_each(|w| *w *= 1.0 - part);
-        weights[at] += part * corner;
+        weights[at] += part * vertex;
         assert!(scores.weights().iter().zip(&weights).all(|(a, b)| (a - b).abs() < 1e-12));
         let (derivatives, margins, limit) = scores.derivatives();
         let mut sums = [0i64; D];
@@ -160,9 +160,9 @@ fn one_record_moves_a_kept_score_by_its_reach() {
                 .unwrap();
             let mut scores = scores.with_rules(fresh, patience);
             let mut seen = vec![scores.scores().to_vec()];
-            for (at, corner, part) in path(60, false) {
+            for (at, vertex, part) in path(60, false) {
                 // Far enough for derivatives to reach their bounds.
-                scores.step(at, 5.0 * corner, part).unwrap();
+                scores.step(at, 5.0 * vertex, part).unwrap();
                 seen.push(scores.scores().to_vec());
             }
             seen
@@ -203,8 +203,8 @@ fn a_panic_is_one_record_s_own() {
         let mut scores = run
             .execute(ScoreVertices { on: &everyone, mechanism: &mechanism, loss, simplex: false, start: &start(false) })
             .unwrap();
-        let step = |(at, corner, part): (usize, f64, f64)| {
-            scores.step(at, corner, part).unwrap();
+        let step = |(at, vertex, part): (usize, f64, f64)| {
+            scores.step(at, vertex, part).unwrap();
             scores.scores().to_vec()
         };
         path(40, false).into_iter().map(step).collect()
@@ -214,9 +214,9 @@ fn a_panic_is_one_record_s_own() {
     assert!(panics == unknown && panics != known);
 }
 
-/// The choice among 2 x 50 corners: as the race on scores from scratch makes it, and as the law says.
+/// The choice among 2 x 50 vertexs: as the race on scores from scratch makes it, and as the law says.
 #[test]
-fn corners_are_chosen_by_the_law() {
+fn vertexs_are_chosen_by_the_law() {
     let data = sparse_data(N, None);
     let (engine, entropy) = (Threads::new(1), Entropy::simulated(62));
     let mechanism = Exponential::for_gradients(1.0, 1.0, 1.0, 9.0).unwrap();
@@ -227,8 +227,8 @@ fn corners_are_chosen_by_the_law() {
         .unwrap();
     let mut scores = scores.with_rules(1.0, 0);
     for (steps, seed) in [(0, "at the start"), (7, "later")] {
-        for (at, corner, part) in path(steps, false) {
-            scores.step(at, corner, part).unwrap();
+        for (at, vertex, part) in path(steps, false) {
+            scores.step(at, vertex, part).unwrap();
         }
         let draws = 40_000;
         let (mut ours, mut race) = ([0f64; 2 * D], [0f64; 2 * D]);
@@ -355,8 +355,8 @@ fn choices_are_recorded_and_misuse_is_refused() {
     let mut scores = run
         .execute(ScoreVertices { on: &everyone, mechanism: &mechanism, loss: &LOGISTIC, simplex: false, start: &start(false) })
         .unwrap();
-    for (at, corner, part) in [(D, 1.0, 0.5), (0, f64::NAN, 0.5), (0, 1.0, f64::NAN), (0, 1.0, 1.5), (0, 1.0, -0.5)] {
-        assert!(scores.step(at, corner, part).is_err());
+    for (at, vertex, part) in [(D, 1.0, 0.5), (0, f64::NAN, 0.5), (0, 1.0, f64::NAN), (0, 1.0, 1.5), (0, 1.0, -0.5)] {
+        assert!(scores.step(at, vertex, part).is_err());
     }
     let mut other = Run::begin(&data, &engine, &entropy, &planned).unwrap();
     assert!(

@@ -25,9 +25,15 @@ impl<'d> Run<'d> {
         engine: &'d dyn crate::engine::Engine,
         entropy: &'d Entropy,
         planned: &Event,
-        tape: &Arc<Transcript>,
+        transcript: &Arc<Transcript>,
     ) -> Result<Run<'d>> {
-        Run::audited(data, engine, entropy, planned, Audit::Replay { tape: tape.clone(), at: 0, movements: Vec::new() })
+        Run::audited(
+            data,
+            engine,
+            entropy,
+            planned,
+            Audit::Replay { transcript: transcript.clone(), at: 0, movements: Vec::new() },
+        )
     }
 
     fn audited(
@@ -68,10 +74,10 @@ impl<'d> Run<'d> {
 
     /// How far each value moved against the recorded run. A release that only one of the worlds made is a movement that does not agree.
     pub fn movements(&mut self) -> Result<Vec<Movement>> {
-        let Some(Audit::Replay { tape, at, mut movements }) = self.audit.take() else {
+        let Some(Audit::Replay { transcript, at, mut movements }) = self.audit.take() else {
             return Err(Error::Mismatch { what: "this run is not a replay: begin it with Run::replayed" });
         };
-        if at != tape.points.len() {
+        if at != transcript.points.len() {
             movements.push(astray("end of the run"));
         }
         Ok(movements)
@@ -91,9 +97,9 @@ impl<'d> Run<'d> {
                 points.push(Point::Release { facts: facts(), integers: integers.to_vec(), out: out.clone() });
                 out
             }
-            Some(Audit::Replay { tape, at, movements }) => {
+            Some(Audit::Replay { transcript, at, movements }) => {
                 let facts = facts();
-                let point = tape.points.get(*at);
+                let point = transcript.points.get(*at);
                 *at += 1;
                 let Some(Point::Release { facts: first, integers: before, out: forced }) = point else {
                     movements.push(astray(facts.what));

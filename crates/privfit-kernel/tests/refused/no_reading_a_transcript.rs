@@ -2,8 +2,8 @@
 
 use privfit_kernel::Transcript;
 
-fn read(tape: &Transcript) -> usize {
-    tape.points.len()
+fn read(transcript: &Transcript) -> usize {
+    transcript.points.len()
 }
 
 fn main() {}

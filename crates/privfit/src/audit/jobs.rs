@@ -193,9 +193,9 @@ impl Subject for JobSubject {
         let (first, second) = (self.dataset(a, &entropy)?, self.dataset(b, &entropy)?);
         let mut run = Run::recorded(&first, &engine, &entropy, self.event())?;
         let before = self.release(&mut run)?;
-        let tape = run.transcript()?;
+        let transcript = run.transcript()?;
         let entropy = Entropy::simulated(seed);
-        let mut run = Run::replayed(&second, &engine, &entropy, self.event(), &tape)?;
+        let mut run = Run::replayed(&second, &engine, &entropy, self.event(), &transcript)?;
         let after = self.release(&mut run)?;
         let adjacency = self.claim.adjacency;
         let moved = run.movements()?;

@@ -202,10 +202,10 @@ impl Subject for Shipped {
         let entropy = Entropy::simulated(seed);
         let mut run = Run::recorded(&first, &engine, &entropy, event)?;
         let before = self.run(&mut run)?;
-        let tape = run.transcript()?;
+        let transcript = run.transcript()?;
         let before = run.close(before)?.into_value();
         let entropy = Entropy::simulated(seed);
-        let mut run = Run::replayed(&second, &engine, &entropy, event, &tape)?;
+        let mut run = Run::replayed(&second, &engine, &entropy, event, &transcript)?;
         let after = self.run(&mut run)?;
         let moved = run.movements()?;
         let after = run.close(after)?.into_value();

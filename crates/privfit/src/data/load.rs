@@ -31,7 +31,7 @@ pub trait Records {
     /// Whether labels are where the schema needs them: said before anything is counted or spent.
     fn check(&self, schema: &Schema) -> Result<()>;
     /// Where these records stand, if other processes hold the others.
-    fn share(&self) -> Option<Share> {
+    fn share(&self) -> Option<UnitRange> {
         None
     }
     /// Directory whose disk is to hold the encoded rows; none for memory.
@@ -42,7 +42,7 @@ pub trait Records {
 
 /// Units of one process among those of all processes. Public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
+pub struct UnitRange {
     /// Index of the first one, a multiple of 16384.
     pub first: u64,
     /// All units.

@@ -438,17 +438,17 @@ mod tests {
     fn neighbours_stay_within_the_reach() {
         let plan = plan(1.0, 30);
         let engine = Threads::new(1);
-        let mut tape: Option<Arc<_>> = None;
+        let mut transcript: Option<Arc<_>> = None;
         for odd in ["20,30,A,no", "", "1e308,-1e308,A,no", "x,y,z,w", "nan,inf,A,no", "-0.0,0,B,yes", "1,2"] {
             let entropy = Entropy::simulated(9);
             let data = plan.open(&table(30, odd), &entropy).unwrap();
-            let mut run = match &tape {
+            let mut run = match &transcript {
                 None => Run::recorded(&data, &engine, &entropy, &plan.event).unwrap(),
-                Some(tape) => Run::replayed(&data, &engine, &entropy, &plan.event, tape).unwrap(),
+                Some(transcript) => Run::replayed(&data, &engine, &entropy, &plan.event, transcript).unwrap(),
             };
             plan.release(&mut run).unwrap();
-            match &tape {
-                None => tape = Some(run.transcript().unwrap()),
+            match &transcript {
+                None => transcript = Some(run.transcript().unwrap()),
                 Some(_) => assert!(run.movements().unwrap().iter().all(|m| m.holds(Adjacency::ReplaceOne)), "{odd}"),
             }
         }

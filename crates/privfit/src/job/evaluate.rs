@@ -362,7 +362,7 @@ mod tests {
                     let (first, seed) = (data(None, rows_per_unit), entropy());
                     let mut run = Run::recorded(&first, &engine, &seed, &event).unwrap();
                     let out = noise.release(&mut run, &measures).unwrap();
-                    let tape: Arc<_> = run.transcript().unwrap();
+                    let transcript: Arc<_> = run.transcript().unwrap();
                     let labels = [0.0, 1.0, 2.0, -1.0, -0.3, 77.0, UNKNOWN, f32::NAN];
                     let rows = [vec![1.0, 0.0, 0.0], vec![-9.0, 1e9, 3.0], vec![f64::NAN, 0.0, 0.0], vec![0.0; 3]];
                     let mut moved = 0;
@@ -373,7 +373,7 @@ mod tests {
                                 other.push((rows[0].clone(), 1.0));
                             }
                             let (second, seed) = (data(Some(other), rows_per_unit), entropy());
-                            let mut run = Run::replayed(&second, &engine, &seed, &event, &tape).unwrap();
+                            let mut run = Run::replayed(&second, &engine, &seed, &event, &transcript).unwrap();
                             assert_eq!(noise.release(&mut run, &measures).unwrap(), out);
                             for movement in run.movements().unwrap() {
                                 assert!(movement.holds(Adjacency::ReplaceOne), "{kind:?} {label}: {movement:?}");

@@ -7,7 +7,7 @@ use owners::{Owner, Together, owners};
 use privfit::account::{Adjacency, Event};
 use privfit::certificate::Declared;
 use privfit::constraint::Constraint;
-use privfit::data::load::{Records, Share};
+use privfit::data::load::{Records, UnitRange};
 use privfit::data::memory::{Column, Matrix, Memory, Pairs, Rows};
 use privfit::data::{Cell, Reader};
 use privfit::engine::{Engine, Needs, Threads};
@@ -35,7 +35,7 @@ struct Part {
     to: usize,
     task: &'static str,
     sparse: bool,
-    share: Option<Share>,
+    share: Option<UnitRange>,
     directory: Option<PathBuf>,
     opened: AtomicUsize,
 }
@@ -133,7 +133,7 @@ impl Records for Part {
         self.memory().check(schema)
     }
 
-    fn share(&self) -> Option<Share> {
+    fn share(&self) -> Option<UnitRange> {
         self.share
     }
 
@@ -189,7 +189,7 @@ impl Case {
     }
 
     fn part(&self, from: usize, to: usize, divided: bool) -> Part {
-        let share = divided.then_some(Share { first: from as u64, total: ROWS as u64 });
+        let share = divided.then_some(UnitRange { first: from as u64, total: ROWS as u64 });
         Part { from, to, task: self.task, sparse: self.sparse, share, directory: None, opened: AtomicUsize::new(0) }
     }
 

@@ -439,11 +439,15 @@ fn weighted_columns_keep_their_claim() {
         let subject = Shipped::new(&question).unwrap();
         let maker = RowMaker::new(&schema).unwrap();
         let pairs = maker.telling(3, adjacency, &[]);
-        let best = distribution::telling(&subject, &pairs, 200).unwrap();
-        let found = two_worlds(&subject, &pairs[best], 6000);
-        println!("weighted columns {adjacency}: at least {:.2} of {:.2}", found.epsilon, subject.claim().epsilon());
-        assert!(found.violations.is_empty(), "{adjacency}: {:?}", found.violations);
-        assert!(found.epsilon > 0.15, "{}", found.epsilon);
+        // A short search now and then takes a pair that tells little, about once in thirty times; four of them in a row are once in a million.
+        let seen = (0..4).any(|_| {
+            let best = distribution::telling(&subject, &pairs, 200).unwrap();
+            let found = two_worlds(&subject, &pairs[best], 6000);
+            println!("weighted columns {adjacency}: at least {:.2} of {:.2}", found.epsilon, subject.claim().epsilon());
+            assert!(found.violations.is_empty(), "{adjacency}: {:?}", found.violations);
+            found.epsilon > 0.15
+        });
+        assert!(seen, "{adjacency}");
     }
 }
 

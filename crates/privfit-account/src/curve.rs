@@ -76,7 +76,7 @@ impl<'e> Curve<'e> {
             }
             Event::Select { stopping, event: inner } => {
                 let one = Box::new(Curve::new(inner, adjacency));
-                let growth = selection::log_growth(*stopping, &one);
+                let growth = selection::log_growth(*stopping, &|e| one.delta(e));
                 let runs = selection::expected_runs(*stopping).max(1.0);
                 return Curve { event, adjacency, kind: Kind::Best { one, growth, runs } };
             }

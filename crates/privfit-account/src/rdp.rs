@@ -2,66 +2,17 @@
 //! opinion on those that have one.
 
 use super::adjacency::Adjacency;
-use super::checked::{at_least, at_most, larger, largest, probability_at_most, smaller};
+use super::checked::{at_most, larger, largest, probability_at_most};
+use super::conversion::{LARGEST_ORDER, convert, delta_from_curve, epsilon_from_curve};
 use super::curve::Curve;
 use super::event::{Event, Sampling, Step};
 use super::gdp::{discrete_gaussian_gap, gap_cost, with_gap};
 use super::objective;
 use super::selection;
-use super::special::{golden_minimum, log_add, log_binomial, log_normal_upper};
+use super::special::{log_add, log_binomial, log_normal_upper};
 use super::{Accountant, Bound, check_delta, check_epsilon};
 use crate::error::{Error, Result};
 use std::f64::consts::PI;
-
-/// Largest order that is tried.
-const LARGEST_ORDER: f64 = 16384.0;
-
-/// Converts one order: rdp + ln(1 - 1/a) - ln(delta a)/(a - 1).
-fn convert(rdp: f64, order: f64, delta: f64) -> f64 {
-    let value = rdp + (-1.0 / order).ln_1p() - (delta * order).ln() / (order - 1.0);
-    at_most(value)
-}
-
-/// Minimum of a function over real orders: a scan on a geometric grid that ends once it clearly rises, then a golden section.
-fn minimise_over_orders(f: impl Fn(f64) -> f64) -> f64 {
-    let order_of = |i: f64| 1.0 + 2f64.powf(i / 3.0 - 6.0);
-    let last = ((LARGEST_ORDER - 1.0).log2() + 6.0) * 3.0;
-    let (mut best, mut at, mut rises, mut previous) = (f64::INFINITY, 0.0, 0, f64::INFINITY);
-    let mut i = 0.0;
-    while i <= last {
-        let value = f(order_of(i));
-        if value < best {
-            (best, at) = (value, i);
-        }
-        rises = if value > previous { rises + 1 } else { 0 };
-        if rises >= 6 && value > 1.5 * best {
-            break;
-        }
-        previous = value;
-        i += 1.0;
-    }
-    if best == 0.0 || best == f64::INFINITY {
-        return best;
-    }
-    let (_, refined) = golden_minimum(at_least(at - 1.0), (at + 1.0).min(last), 30, |i| f(order_of(i)));
-    smaller(refined, best)
-}
-
-/// Smallest epsilon that a Renyi curve proves, over all real orders.
-pub(crate) fn epsilon_from_curve(curve: &dyn Fn(f64) -> f64, delta: f64) -> f64 {
-    minimise_over_orders(|order| convert(curve(order), order, delta)) * (1.0 + 1e-12)
-}
-
-/// Smallest delta that a Renyi curve proves, over all real orders.
-pub(crate) fn delta_from_curve(curve: &dyn Fn(f64) -> f64, epsilon: f64) -> f64 {
-    // Minimised in a positive monotone transform, so that the scan's stopping rule works on logarithms below zero.
-    let log_delta = |order: f64| {
-        let value = (order - 1.0) * (curve(order) + (-1.0 / order).ln_1p() - epsilon) - order.ln();
-        if value.is_nan() { f64::INFINITY } else { value }
-    };
-    let least = minimise_over_orders(|order| (log_delta(order) / 64.0).exp()).ln() * 64.0;
-    probability_at_most(least.exp() * (1.0 + 1e-12))
-}
 
 /// Renyi divergence of the Poisson-subsampled Gaussian, mixture against base, times (order - 1); integer orders.
 fn poisson_gaussian_integer(rate: f64, noise: f64, order: f64) -> f64 {
@@ -300,9 +251,10 @@ fn divergence(prepared: &Prepared<'_>, adjacency: Adjacency, order: f64) -> f64 
         }
         (Event::ObjectivePerturbation(o), Sampling::All) => objective::divergence(o, adjacency, order),
         (Event::Either(events), Sampling::All) => largest(events.iter().map(|e| renyi(e, adjacency, order).unwrap_or(unknown))),
-        (Event::Select { stopping, event }, Sampling::All) => {
-            prepared.one.as_ref().map_or(unknown, |one| selection::divergence(*stopping, event, adjacency, one, order))
-        }
+        (Event::Select { stopping, event }, Sampling::All) => prepared.one.as_ref().map_or(unknown, |one| {
+            let curve = |a: f64| renyi(event, adjacency, a).unwrap_or(unknown);
+            selection::divergence(*stopping, &curve, &|e| one.delta(e), order)
+        }),
         // Up to the probability that was set aside.
         (Event::Approx { epsilon, .. }, sampling) => pure(
             super::pure::sampled_epsilon(|a| if a.replaces() { 2.0 * epsilon } else { *epsilon }, sampling, adjacency),

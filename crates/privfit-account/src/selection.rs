@@ -21,14 +21,9 @@
 //! The bounded laws are ours. They are tighter than the unbounded ones of Papernot and Steinke at the same mean, and the time that a selection
 //! takes can be the same whatever K is: always N runs. K must stay secret, because the best of many leaks more than the best of few.
 
-use super::adjacency::Adjacency;
 use super::checked::at_least;
-use super::curve::Curve;
-use super::event::{Event, Stopping};
-use super::rdp::renyi;
+use super::event::Stopping;
 use super::special::golden_minimum;
-use super::{Accountant, Bound, check_delta, check_epsilon};
-use crate::error::{Error, Result};
 
 /// Expected number of runs.
 pub fn expected_runs(stopping: Stopping) -> f64 {
@@ -52,12 +47,12 @@ fn growth_at(stopping: Stopping, t: f64, d: f64) -> f64 {
     }
 }
 
-/// The smallest ln R that a search finds; every t gives a valid one.
-pub(super) fn log_growth(stopping: Stopping, one: &Curve<'_>) -> f64 {
+/// The smallest ln R that a search finds; every t gives a valid one. `profile` is the delta of one run at an epsilon.
+pub(super) fn log_growth(stopping: Stopping, profile: &dyn Fn(f64) -> f64) -> f64 {
     if matches!(stopping, Stopping::Uniform { most: 1 } | Stopping::Harmonic { most: 1 }) {
         return 0.0;
     }
-    let at = |ln_t: f64| growth_at(stopping, ln_t.exp(), one.delta(ln_t.exp()));
+    let at = |ln_t: f64| growth_at(stopping, ln_t.exp(), profile(ln_t.exp()));
     let (_, best) = golden_minimum(-12.0, 3.0, 24, at);
     // Rounding in the profile and here.
     best.min(at(-20.0)) * (1.0 + 1e-9)
@@ -65,9 +60,8 @@ pub(super) fn log_growth(stopping: Stopping, one: &Curve<'_>) -> f64 {
 
 /// Renyi divergence of the whole selection at one order.
 ///
-/// `one` is the profile of one run: Renyi accounting asks for one event at many orders, so that it is made once.
-pub(crate) fn divergence(stopping: Stopping, event: &Event, adjacency: Adjacency, one: &Curve<'_>, order: f64) -> f64 {
-    let curve = |a: f64| renyi(event, adjacency, a).unwrap_or(f64::INFINITY);
+/// `curve` is the Renyi divergence of one run at an order, and `profile` its delta at an epsilon.
+pub(super) fn divergence(stopping: Stopping, curve: &dyn Fn(f64) -> f64, profile: &dyn Fn(f64) -> f64, order: f64) -> f64 {
     let runs = expected_runs(stopping);
     let rest = match stopping {
         Stopping::NegativeBinomial { eta, gamma } => {
@@ -76,51 +70,26 @@ pub(crate) fn divergence(stopping: Stopping, event: &Event, adjacency: Adjacency
         }
         Stopping::Poisson { mean } => {
             let allowed = (1.0 / (order - 1.0)).ln_1p();
-            mean * one.delta(allowed)
+            mean * profile(allowed)
         }
-        Stopping::Uniform { .. } | Stopping::Harmonic { .. } => log_growth(stopping, one),
+        Stopping::Uniform { .. } | Stopping::Harmonic { .. } => log_growth(stopping, profile),
     };
     // For a mean below 1 the printed term ln(mean)/(order - 1) would be negative and false: identical candidates already violate it.
     // Zero is the right floor.
     (curve(order) + rest + at_least(runs.ln()) / (order - 1.0)) * (1.0 + 1e-12)
 }
 
-/// Selections by the privacy profile of one run; alone, since profiles of whole selections do not compose.
-pub struct SelectionAccountant;
-
-impl SelectionAccountant {
-    fn curve<'e>(&self, event: &'e Event, adjacency: Adjacency) -> Result<Curve<'e>> {
-        match event {
-            Event::Select { .. } => Ok(Curve::new(event, adjacency)),
-            _ => Err(Error::unsupported("anything but a selection by itself", "use the rdp accountant")),
-        }
-    }
-}
-
-impl Accountant for SelectionAccountant {
-    fn name(&self) -> &'static str {
-        "selection"
-    }
-
-    fn epsilon(&self, event: &Event, adjacency: Adjacency, delta: f64) -> Result<Bound> {
-        check_delta(delta, false)?;
-        let upper = self.curve(event, adjacency)?.epsilon(delta);
-        let upper = upper.ok_or_else(|| Error::unsupported("this selection at this delta", "give a larger delta"))?;
-        Ok(Bound { lower: 0.0, upper })
-    }
-
-    fn delta(&self, event: &Event, adjacency: Adjacency, epsilon: f64) -> Result<Bound> {
-        check_epsilon(epsilon)?;
-        Ok(Bound { lower: 0.0, upper: self.curve(event, adjacency)?.delta(epsilon) })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::curve::Curve;
+    use crate::rdp::renyi;
+    use crate::{Adjacency, Event};
 
     fn at_order(stopping: Stopping, event: &Event, order: f64) -> f64 {
-        divergence(stopping, event, Adjacency::ZeroOut, &Curve::new(event, Adjacency::ZeroOut), order)
+        let one = Curve::new(event, Adjacency::ZeroOut);
+        let curve = |a: f64| renyi(event, Adjacency::ZeroOut, a).unwrap_or(f64::INFINITY);
+        divergence(stopping, &curve, &|e| one.delta(e), order)
     }
 
     /// Correction A15: identical candidates, mean 0.5, order 1.5. The true divergence is 0, so a bound below 0 is false.

@@ -5,8 +5,8 @@
 //! all of them; a hull of chords is the profile of a mechanism whose losses sit on its corners. No mechanism need attain it: upper bounds only.
 
 use super::checked::probability_at_most;
+use super::conversion::delta_from_curve;
 use super::profile::{Pair, Profile};
-use super::rdp::delta_from_curve;
 
 /// Losses on the corners of a convex profile that holds in both directions.
 pub(crate) struct Table {

@@ -1,8 +1,8 @@
 //! Zero-concentrated privacy with the optimal conversion, and the filter for adaptively chosen releases.
 
 use super::adjacency::Adjacency;
+use super::conversion::{delta_from_curve, epsilon_from_curve};
 use super::event::{Event, Sampling, Step};
-use super::rdp::{delta_from_curve, epsilon_from_curve};
 use super::{Accountant, Bound, check_delta, check_epsilon};
 use crate::error::{Error, Result};
 

@@ -1,35 +1,16 @@
-//! The `privfit` command: one file for each verb.
+//! The `privfit` command. `args` reads flags and job files and makes jobs of them, `verb` has one file for each verb, of which none imports
+//! another, `train` is what `fit` and `tune` share, `ui` is what people see.
 
-mod account;
-mod audit;
-mod audit_report;
-mod certificate;
-mod compare;
-mod evaluate_private;
-mod explain;
-mod export;
-mod fit;
-mod layout;
-mod ledger;
-mod ledger_arguments;
-mod manual;
-mod memory;
-mod methods;
-mod output;
-mod plot;
-mod predict;
-mod progress;
-mod report;
-mod schema;
-mod schema_bounds;
-mod schema_validate;
+mod args;
 mod start;
-mod style;
-mod tune;
+mod train;
+mod ui;
+mod verb;
 
 use clap::{Parser, Subcommand};
-pub(crate) use output::print_line;
 use std::process::ExitCode;
+use ui::{Failure, note, output};
+use verb::{account, audit, certificate, evaluate, explain, export, fit, ledger, manual, methods, predict, report, schema, tune};
 
 /// Train models on sensitive data with a privacy guarantee that can be read, recomputed and tested.
 #[derive(Parser)]
@@ -64,7 +45,7 @@ enum Verb {
     /// A released model for other programs: ONNX, weights, coefficients
     Export(export::Export),
     /// Metrics of a released model: exact on public rows, with noise on private ones
-    Evaluate(predict::Evaluate),
+    Evaluate(evaluate::Evaluate),
     /// What a model file claims, and what was released
     Certificate(certificate::Certificate),
     /// A page about a model or a ledger, for people: HTML, Markdown or JSON
@@ -102,51 +83,6 @@ impl Verb {
         }
     }
 }
-
-/// How results are printed.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Format {
-    /// For people
-    Text,
-    /// For programs, at full precision
-    Json,
-}
-
-/// Why a verb failed.
-pub(crate) struct Failure(pub(crate) privfit::Error);
-
-impl Failure {
-    /// One sentence that ends with the fix.
-    pub(crate) fn misuse(text: impl Into<String>) -> Failure {
-        Failure(privfit::Error::misuse(text))
-    }
-}
-
-impl From<privfit::Error> for Failure {
-    fn from(error: privfit::Error) -> Failure {
-        Failure(error)
-    }
-}
-
-impl From<Misuse> for Failure {
-    fn from(misuse: Misuse) -> Failure {
-        Failure::misuse(misuse.0)
-    }
-}
-
-/// From here on private data are open: a panic says nothing, and no core is dumped.
-pub(crate) fn quiet() {
-    std::panic::set_hook(Box::new(|_| {}));
-    #[cfg(unix)]
-    // SAFETY: sets a limit of this process.
-    unsafe {
-        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        libc::setrlimit(libc::RLIMIT_CORE, &none);
-    }
-}
-
-/// A misuse: one sentence that ends with the fix.
-pub(crate) struct Misuse(pub(crate) String);
 
 fn main() -> ExitCode {
     let arguments = match start::arguments() {
@@ -187,22 +123,4 @@ fn unwritten() -> u8 {
     let error = privfit::Error::Output("standard output can't be written to: check the disk, or who reads it".into());
     note(&format!("error: {error}"));
     error.code()
-}
-
-/// Why a file could not be written: the host's failure if its disk is full or fails, the caller's if the path is wrong.
-pub(crate) fn unwritable(path: &std::path::Path, error: &std::io::Error) -> Failure {
-    use std::io::ErrorKind::{AlreadyExists, IsADirectory, NotADirectory, NotFound, PermissionDenied};
-    let path = path.display();
-    match error.kind() {
-        AlreadyExists | IsADirectory | NotADirectory | NotFound | PermissionDenied => {
-            Failure::misuse(format!("cannot write {path}: {error}; give another path"))
-        }
-        _ => Failure(privfit::Error::Output(format!("cannot write {path}: {error}; check its disk"))),
-    }
-}
-
-/// Prints a line for people. A screen that is closed or full is no reason to fail.
-pub(crate) fn note(line: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr().lock(), "{}", style::Paint::err().line(&style::Paint::err().safe(line)));
 }

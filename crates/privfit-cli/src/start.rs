@@ -1,7 +1,8 @@
 //! The first thing that somebody meets: `privfit` alone, and what is typed wrongly.
 
-use crate::style::{self, Paint};
-use crate::{Arguments, note};
+use crate::Arguments;
+use crate::ui::note;
+use crate::ui::style::{self, Paint};
 use clap::{ColorChoice, CommandFactory, FromArgMatches};
 use std::process::ExitCode;
 
@@ -26,9 +27,9 @@ pub(crate) fn arguments() -> Result<Arguments, ExitCode> {
         if error.use_stderr() {
             return ExitCode::from(2);
         }
-        crate::output::is_listing(true);
-        crate::output::took(printed);
-        ExitCode::from(if crate::output::all_written() { 0 } else { crate::unwritten() })
+        crate::ui::output::is_listing(true);
+        crate::ui::output::took(printed);
+        ExitCode::from(if crate::ui::output::all_written() { 0 } else { crate::unwritten() })
     })
 }
 
@@ -86,7 +87,7 @@ mod tests {
     fn printed_commands_are_taken() {
         let mut lines: Vec<String> = FIRST.iter().map(|f| f.0.to_string()).collect();
         collect(&Arguments::command(), &mut lines);
-        lines.extend(crate::methods::example_commands());
+        lines.extend(crate::verb::methods::example_commands());
         assert!(lines.len() > 80, "{}", lines.len());
         for line in lines {
             let parsed = Arguments::try_parse_from(words(&line));

@@ -501,7 +501,7 @@ fn tolerance_below_the_rounding_floor_is_refused() {
     let batch = run.everyone().unwrap();
     let problem = |tolerance| Problem { loss: &LOGISTIC, ridge: 2.7, tolerance };
     assert!(run.execute(Minimise { on: &batch, problem: problem(2.7e-13), linear: None }).is_err());
-    let objective = crate::query::solver::Objective {
+    let objective = crate::query::problem::Objective {
         data: &data,
         chosen: None,
         threads: &engine,

@@ -145,7 +145,7 @@ pub(crate) fn plan(py: Python<'_>, schema: &Schema, asked: Asked) -> PyResult<St
         let (rows, counted) = job.rows(None)?;
         let prepared = prepare(&job, rows, counted)?;
         let (event, delta) = (prepared.plan.event(), prepared.problem.target.delta);
-        let view = |a| privfit::artifact::epsilon(event, a, delta);
+        let view = |a| privfit::training::epsilon(event, a, delta);
         let forecast = privfit::forecast::forecast(&prepared.problem, prepared.plan.as_ref());
         let plan = prepared.plan.describe();
         let fits = asked.room(&prepared)?;

@@ -11,7 +11,8 @@ use privfit::ledger::amount::Amount;
 use privfit::ledger::chain::{LONGEST_KEY, Seal};
 use privfit::ledger::heads::Heads;
 use privfit::ledger::record::Scope;
-use privfit::ledger::verify::{verify, verify_model};
+use privfit::ledger::verify::verify;
+use privfit::verify::against_ledger;
 use privfit::{Error, Result, small_file};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -88,10 +89,7 @@ pub(crate) fn ledger_verify(py: Python<'_>, place: &str, key: Option<&str>, mode
     without_lock(py, || {
         let (status, mut checks) = verify(&mut open(place, key)?)?;
         for bytes in &models {
-            checks.extend(match &Artifact::from_bytes(bytes)?.certificate.identity.ledger {
-                Some(position) => verify_model(&status, position, bytes),
-                None => vec![privfit::certificate::Check::new("ledger", false, "the model names no ledger")],
-            });
+            checks.extend(against_ledger(&status, &Artifact::from_bytes(bytes)?, bytes));
         }
         serde_json::to_string(&checks).map_err(|_| Error::Damaged("the checks can't be written as JSON".into()))
     })

@@ -6,14 +6,15 @@ use crate::error::{misuse, raised};
 use crate::interrupt::without_lock;
 use crate::ledger::open;
 use crate::schema::Schema;
-use privfit::artifact::publish;
-use privfit::certificate::verify::{examine, verify_artifact};
 use privfit::certificate::{page, up};
 use privfit::data::encode::{Encoder, Row};
 use privfit::data::memory::Memory;
-use privfit::ledger::verify::{verify, verify_model};
+use privfit::ledger::verify::verify;
 use privfit::model::Prediction;
+use privfit::publish::publish;
 use privfit::schema::TargetValues;
+use privfit::verify::against_ledger;
+use privfit::verify::{examine, verify_artifact};
 use privfit::{Artifact, Error};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -123,10 +124,7 @@ impl Model {
                 // It was the publisher's word until here.
                 checks.retain(|c| c.name != "ledger");
                 checks.extend(own);
-                checks.extend(match &self.artifact.certificate.identity.ledger {
-                    Some(position) => verify_model(&status, position, &self.bytes),
-                    None => vec![privfit::certificate::Check::new("ledger", false, "the model names no ledger")],
-                });
+                checks.extend(against_ledger(&status, &self.artifact, &self.bytes));
             }
             serde_json::to_string(&checks).map_err(|_| Error::Damaged("the checks can't be written as JSON".into()))
         })

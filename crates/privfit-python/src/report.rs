@@ -4,7 +4,7 @@ use crate::error::misuse;
 use crate::interrupt::without_lock;
 use crate::ledger::open;
 use crate::model::Model;
-use privfit::artifact::publish;
+use privfit::publish::publish;
 use privfit::report::{Results, is_report, ledger_page, model_page};
 use pyo3::prelude::*;
 use std::io::Read;

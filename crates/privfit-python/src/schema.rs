@@ -1,7 +1,7 @@
 //! Public facts.
 
 use crate::error::raised;
-use privfit::loss::Task;
+use privfit::schema::Task;
 use privfit::schema::{Feature, Features, TargetValues, UnitOfPrivacy};
 use pyo3::prelude::*;
 

@@ -98,7 +98,7 @@ pub(crate) fn tune_plan(py: Python<'_>, schema: &Schema, asked: Asked, tuning: T
             .candidates()
             .map(|(text, p)| json!({"candidate": text, "method": p.method.name, "event": p.plan.event()}))
             .collect();
-        let view = |a| privfit::artifact::epsilon(event, a, job.delta.unwrap_or(0.0));
+        let view = |a| privfit::training::epsilon(event, a, job.delta.unwrap_or(0.0));
         let json = json!({
             "epsilon": {"zero_out": view(Adjacency::ZeroOut), "replace_one": view(Adjacency::ReplaceOne)}, "delta": job.delta,
             "runs": tuned.runs(), "rows": rows, "plan": tuned.describe(), "candidates": candidates, "event": event,

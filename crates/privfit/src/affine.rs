@@ -3,7 +3,8 @@
 
 use crate::artifact::Artifact;
 use crate::error::{Error, Result};
-use crate::loss::{Link, Task};
+use crate::loss::Link;
+use crate::schema::Task;
 use crate::schema::{Feature, Features, Scaling, Schema, TargetValues};
 use serde_json::{Value, json};
 

@@ -7,14 +7,12 @@
 use crate::certificate::{Certificate, Declared, derive};
 use crate::error::{Error, Result};
 use crate::ledger::Position;
-use crate::loss::Task;
 use crate::model::{Model, RowMap};
-use crate::plan_inputs::PlanInputs;
 use crate::schema::Schema;
-use privfit_kernel::Numerics;
-use privfit_kernel::account::{self, Adjacency, Event};
+use crate::schema::Task;
+use crate::training::{Guarantee, Training, program};
+use privfit_kernel::account::Event;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 
 /// Version of the format that this code writes.
 pub const VERSION: u32 = 3;
@@ -49,122 +47,12 @@ pub struct Artifact {
     pub certificate: Certificate,
 }
 
-/// How a model was trained: decided before data were opened.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Training {
-    /// The method.
-    pub method: String,
-    /// Parameters of the plan, for people.
-    pub plan: Vec<(String, String)>,
-    /// Why this method, if it was not chosen by name.
-    pub reason: Option<String>,
-    /// Settings that the user gave.
-    pub settings: Vec<(String, f64)>,
-    /// How far finite precision is covered.
-    pub numerics: Numerics,
-    /// Rows, or units where there is a unit column.
-    pub rows: u64,
-    /// Whatever was taken as public.
-    pub public: Vec<String>,
-    /// What else the plan was made from; none in files of format 2.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub inputs: Option<PlanInputs>,
-}
-
-/// What a model cost.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Guarantee {
-    /// The adjacency that was asked for.
-    pub adjacency: Adjacency,
-    /// Whether anything is guaranteed: not for a simulation, nor for a published form that does not hold.
-    pub private: bool,
-    /// Epsilon that was asked for; what is guaranteed stands below.
-    pub asked_epsilon: f64,
-    /// Its delta.
-    pub delta: f64,
-    /// What was released: any accountant can read it again.
-    pub event: Event,
-    /// Epsilon at delta under zero-out, recomputed from the event; none if there is no guarantee.
-    pub zero_out: Option<f64>,
-    /// The same under replace-one.
-    pub replace_one: Option<f64>,
-    /// Whether the noise came from a seed. Then nothing is guaranteed.
-    pub simulated: bool,
-}
-
 /// The file: the artifact and its digest.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     artifact: Artifact,
     sha256: String,
-}
-
-/// Epsilon at a delta, none if the event has no guarantee there.
-pub fn epsilon(event: &Event, adjacency: Adjacency, delta: f64) -> Option<f64> {
-    account::epsilon(event, adjacency, delta).ok().map(|a| a.bound.upper).filter(|e| e.is_finite())
-}
-
-/// Puts a file in its place, whole or not at all, so that it survives a crash; one that is there is replaced.
-pub fn publish(path: &Path, bytes: &[u8]) -> Result<()> {
-    put(path, bytes, true)
-}
-
-/// The same, where nothing may be there.
-pub fn publish_new(path: &Path, bytes: &[u8]) -> Result<()> {
-    put(path, bytes, false)
-}
-
-fn put(path: &Path, bytes: &[u8], replace: bool) -> Result<()> {
-    use std::io::Write;
-    use std::os::unix::fs::OpenOptionsExt;
-    let name = path.file_name().ok_or_else(|| Error::misuse("the path of the file has no name: give one like model.json"))?;
-    // Only what is released is ever in it, so that one left by a crash harms nobody. A name that nobody can guess, and never a link.
-    let random = crate::ledger::random_name()?;
-    let beside = path.with_file_name(format!(".{}.{}.partial", name.to_string_lossy(), &random[..16]));
-    // What is released to its owner is not released to everybody on this machine.
-    let written = std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&beside)
-        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
-        .and_then(|()| if replace { std::fs::rename(&beside, path) } else { rename_new(&beside, path) });
-    let failed = |why: String| Error::Output(format!("cannot write {}: {why}; check its disk and its directory", path.display()));
-    if let Err(error) = written {
-        let _ = std::fs::remove_file(&beside);
-        return Err(failed(error.to_string()));
-    }
-    crate::ledger::sqlite::sync_directory(path).map_err(|_| failed("its directory can't be synchronised".into()))
-}
-
-/// A rename that replaces nothing, whoever came first. Where the system has no such call a look before it must do.
-fn rename_new(from: &Path, to: &Path) -> std::io::Result<()> {
-    let there = || std::io::Error::from(std::io::ErrorKind::AlreadyExists);
-    #[cfg(target_os = "linux")]
-    {
-        use std::os::unix::ffi::OsStrExt;
-        let names = [from, to].map(|p| std::ffi::CString::new(p.as_os_str().as_bytes()));
-        if let [Ok(from), Ok(to)] = &names {
-            let (here, flag) = (libc::AT_FDCWD, libc::RENAME_NOREPLACE);
-            // SAFETY: two paths that end with a zero byte.
-            if unsafe { libc::renameat2(here, from.as_ptr(), here, to.as_ptr(), flag) } == 0 {
-                return Ok(());
-            }
-            let error = std::io::Error::last_os_error();
-            if !matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS)) {
-                return Err(error);
-            }
-        }
-    }
-    if to.symlink_metadata().is_ok() { Err(there()) } else { std::fs::rename(from, to) }
-}
-
-/// Name and version of this program.
-pub fn program() -> String {
-    format!("privfit {}", env!("CARGO_PKG_VERSION"))
 }
 
 /// Whether the digits at the end are the digest of all bytes with zeros in their place.

@@ -1,38 +1,32 @@
 //! The certificate: what a model file states about privacy, in fifteen groups that a privacy officer, an auditor and a program can read.
 //!
 //! Everything in it is of one of three kinds. *Recorded*: the event, the method, the public facts; they stand in the file's `guarantee`
-//! and `training` as well. *Derived*: numbers and sentences that follow from the recorded facts; [`verify`] works them out again.
+//! and `training` as well. *Derived*: numbers and sentences that follow from the recorded facts; [`crate::verify`] works them out again.
 //! *Declared*: what somebody wrote into the table `[registry]`; it is repeated, not checked. A certificate is complete by itself, so that
 //! it can be handed out without the weights.
 
 mod basis;
-mod bought;
 mod claim;
-mod compare;
 mod declared;
 pub(crate) mod derive;
 mod entry;
 pub(crate) mod merge;
 mod numbers;
 mod page;
-mod replan;
-pub mod verify;
 pub mod versions;
 mod words;
 
+pub use crate::schema::declared::{Declared, SECTORS};
 pub use basis::{
     Accounting, Assumptions, Bounds, Deployment, Enforced, Fact, Preparation, Release, Releases, Security, Unprotected, Utility,
 };
 pub use claim::{Claim, Contact, Identity, Neighbours, Notion, Plain, Point, Registry, Rho, Risk, Unit};
-pub use declared::{Declared, SECTORS};
 pub use entry::{entry, yaml};
 pub(crate) use merge::MOST_CANDIDATES;
 pub use numbers::{ATTACK_RATE, DELTAS};
 pub use page::{page, percent_up, release_line, up};
-pub(crate) use replan::{grade, prepared, same_event};
-pub use verify::{Answer, Check, Verdict};
-pub(crate) use words::law;
 pub use words::releases_of;
+pub(crate) use words::{law, sentence};
 
 use serde::{Deserialize, Serialize};
 

@@ -21,8 +21,8 @@
 //! `tests/data/forecasts.txt` has what was measured. A table with nothing to learn loses nothing, and there the lower end is none. PrivateMetrics were
 //! `objective`, `noisy-gd`, `output` and `statistics`; other methods go by the same formula. What columns cost that a method leaves out is not in it.
 
-use crate::loss::Task;
 use crate::method::{Noise, Plan, Problem};
+use crate::schema::Task;
 use serde_json::{Value, json};
 
 /// A forecast.

@@ -5,7 +5,8 @@
 //! is the largest, are those of the linear function, which is what stands here then.
 
 use crate::artifact::Artifact;
-use crate::loss::{Link, Task};
+use crate::loss::Link;
+use crate::schema::Task;
 use crate::schema::{Feature, Features, Scaling, TargetValues};
 
 /// A linear function for each score.

@@ -2,8 +2,9 @@
 
 use crate::data::encode::{Row, UNKNOWN};
 use crate::error::{Error, Result};
-use crate::loss::{self, Kind, Link, OwnMetric, Task, logistic, poisson, quantile, softmax};
+use crate::loss::{self, Kind, Link, OwnMetric, logistic, poisson, quantile, softmax};
 use crate::schema::TargetValues;
+use crate::schema::Task;
 use serde::{Deserialize, Serialize};
 
 /// Weights and how to read scores.

@@ -5,8 +5,8 @@
 //! that the bytes that a ledger has recorded stay as they are. Keys are 32 bytes in hexadecimal digits behind a word that says which.
 
 use crate::artifact::{Artifact, digest_of_file};
-use crate::certificate::Check;
 use crate::error::{Error, Result};
+use crate::verify::Check;
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use serde::{Deserialize, Serialize};
 use std::path::Path;

@@ -1,8 +1,7 @@
 //! Certificates: every method has one that verifies, no edit survives, hostile files are refused in bounded time.
 
 use privfit::account::{Adjacency, Event};
-use privfit::certificate::verify::{examine, verify, verify_artifact};
-use privfit::certificate::{ATTACK_RATE, Answer, DELTAS, Declared, LedgerPosition, Verdict, entry, page, yaml};
+use privfit::certificate::{ATTACK_RATE, DELTAS, Declared, LedgerPosition, entry, page, yaml};
 use privfit::constraint::Constraint;
 use privfit::data::csv::Csv;
 use privfit::data::load::load_from;
@@ -12,6 +11,9 @@ use privfit::job::tune::Tuning;
 use privfit::kernel::{Entropy, Numerics};
 use privfit::method::{self, Settings};
 use privfit::report::{Form, ModelReport};
+use privfit::verify::Answer;
+use privfit::verify::Verdict;
+use privfit::verify::{examine, verify, verify_artifact};
 use privfit::{Artifact, Error, Schema};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};

@@ -577,7 +577,7 @@ fn published_forms_tell_the_truth() {
         job.compare = true;
         let prepared = prepare(&job, rows, false).unwrap();
         assert!(prepared.method.published);
-        privfit::artifact::epsilon(prepared.plan.event(), Adjacency::ReplaceOne, job.delta.unwrap()).unwrap_or(f64::INFINITY)
+        privfit::training::epsilon(prepared.plan.event(), Adjacency::ReplaceOne, job.delta.unwrap()).unwrap_or(f64::INFINITY)
     };
     // H-F AMP spends 0.068, 0.72 and 8.2 of what it claims.
     for (claimed, spent) in [(0.1, 0.0682), (1.0, 0.7195), (10.0, 8.2)] {

@@ -308,7 +308,7 @@ fn record() {
 /// A model file whose digest was made to fit again: whatever is read is finite, fits its schema, and is either verified or refused.
 #[test]
 fn model() {
-    use privfit::certificate::verify::verify_artifact;
+    use privfit::verify::verify_artifact;
     use sha2::{Digest, Sha256};
     fuzz("model", 10_000, |bytes| {
         let mut bytes = bytes.to_vec();

@@ -129,7 +129,7 @@ fn the_best_candidate_wins_and_its_certificate_holds() {
     assert!(artifact.certificate.mechanism.theorem.contains("E[K] d(epsilon - ln R)"));
     let text = artifact.to_json().unwrap();
     assert_eq!(privfit::Artifact::from_json(&text).unwrap(), artifact);
-    let verdict = privfit::certificate::verify::verify(&text);
+    let verdict = privfit::verify::verify(&text);
     assert!(verdict.is_ok_and(|v| v.holds()), "its own certificate holds");
     std::fs::remove_file(path).unwrap();
 }

@@ -3,15 +3,15 @@
 use super::sets::Set;
 use crate::Failure;
 use privfit::account::{Adjacency, Event};
-use privfit::artifact::epsilon;
 use privfit::constraint::Constraint;
 use privfit::data::encode::Row;
 use privfit::engine::Threads;
 use privfit::job::fit::{Job, prepare};
 use privfit::kernel::{self, Entropy, Gaussian, Minimise, Run};
-use privfit::loss::Task;
 use privfit::method::{Plan, Settings};
 use privfit::model::{Model, RowMap};
+use privfit::schema::Task;
+use privfit::training::epsilon;
 
 /// A point of a grid: settings, and the corners of the polytope for Frank-Wolfe.
 #[derive(Clone, Default)]

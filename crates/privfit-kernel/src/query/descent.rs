@@ -11,8 +11,10 @@
 //! in either run.
 
 use super::block_gradient::BlockGradient;
-use super::minimise::{Problem, ProblemSize};
-use super::solver::{BLOCK, Limits, Objective};
+use super::problem::Objective;
+use super::problem::Problem;
+use super::problem::ProblemSize;
+use super::solver::{BLOCK, Limits};
 use crate::batch::Batch;
 use crate::engine::{Needs, Seam};
 use crate::error::{Error, Result};

@@ -5,7 +5,7 @@
 //! 1 / smoothness contract by 1 - ridge/smoothness at least, and the ridge that privacy asks for is large, so few are needed.
 
 use crate::error::{Error, Result};
-use crate::query::solver::Objective;
+use crate::query::problem::Objective;
 
 /// Moves towards zero by `by`, and stops there.
 fn shrink(x: f64, by: f64) -> f64 {

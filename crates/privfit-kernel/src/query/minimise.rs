@@ -1,6 +1,7 @@
 //! Minimisers of strongly convex sums, with a certificate: the proof rests on the gradient at the end, not on the solver.
 
-use super::solver::{Limits, Objective};
+use super::problem::{Objective, Problem, ProblemSize};
+use super::solver::Limits;
 use crate::account::{Event, Objective as ObjectiveFacts};
 use crate::audit::{Audit, Movement, PARTS, Point};
 use crate::batch::Batch;
@@ -14,19 +15,7 @@ use crate::rng::Stream;
 use crate::run::Query;
 use crate::run::Run;
 use crate::sampling::sampler::{Sampler, Shape};
-use crate::store::dataset::Dataset;
 use crate::value::{Sensitive, Theorem};
-
-/// A strongly convex problem in sum form: sum of losses + (ridge/2) |theta|^2 + <linear, theta>.
-#[derive(Clone, Copy)]
-pub struct Problem<'a> {
-    /// The loss; needs a finite smoothness.
-    pub loss: &'a Loss,
-    /// Covers every coordinate, the intercept included.
-    pub ridge: f64,
-    /// Bound on the gradient norm at the answer, in sum form; must exceed four times the rounding floor.
-    pub tolerance: f64,
-}
 
 /// Minimises a strongly convex sum. With a linear term the kernel draws it itself, since whoever holds it and the minimiser holds the gradient,
 /// and the objective perturbation is recorded here; output noise must follow in any case, because the minimiser is only reached to a tolerance
@@ -285,33 +274,7 @@ impl LinearTerm {
 /// Grid of the linear term: its standard deviation is 2^40 units.
 const LINEAR_BITS: u32 = 40;
 
-/// Public sizes of a minimisation, before data are opened.
-#[derive(Clone, Copy, Debug)]
-pub struct ProblemSize {
-    /// Units.
-    pub slots: usize,
-    /// Most rows of one unit.
-    pub rows_per_unit: usize,
-    /// Features of a row.
-    pub features: usize,
-    /// Bound on the norm of a row.
-    pub row_norm: f64,
-    /// Whether rows are index-value pairs.
-    pub sparse: bool,
-}
-
 impl ProblemSize {
-    /// Of all records.
-    pub(crate) fn of(data: &Dataset) -> ProblemSize {
-        ProblemSize {
-            slots: data.total(),
-            rows_per_unit: data.rows_per_unit,
-            features: data.dimension,
-            row_norm: data.row_norm,
-            sparse: data.is_sparse(),
-        }
-    }
-
     /// Smallest tolerance that `Run::minimize` accepts, and a bound on the length of what it returns.
     pub fn limits(&self, loss: &Loss, ridge: f64, linear: Option<LinearTerm>) -> (f64, f64) {
         let dimension = self.features * loss.outputs;

@@ -11,6 +11,7 @@ pub(crate) mod ensemble;
 pub(crate) mod gradient;
 pub(crate) mod minimise;
 pub(crate) mod precondition;
+pub(crate) mod problem;
 pub(crate) mod projection;
 pub(crate) mod solver;
 pub(crate) mod threshold;

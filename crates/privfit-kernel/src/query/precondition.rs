@@ -3,7 +3,7 @@
 
 use crate::error::Result;
 use crate::loss::Loss;
-use crate::query::solver::Objective;
+use crate::query::problem::Objective;
 use crate::store::dataset::Dataset;
 use crate::store::rows::padded;
 use std::ops::Range;

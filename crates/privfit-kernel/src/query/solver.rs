@@ -4,13 +4,12 @@
 //! public grid and added as integers: every engine gives the same bits. The certified gradient norm is the measured one plus a
 //! floor for this rounding; without the floor a tolerance could be claimed that the arithmetic cannot reach.
 
-use crate::engine::{Pass, Seam, Threads};
+use crate::engine::Pass;
 use crate::error::{Error, Result};
 use crate::loss::Loss;
 use crate::query::block_gradient::BlockGradient;
-use crate::query::minimise::{Problem, ProblemSize};
 use crate::query::precondition::Preconditioner;
-use crate::store::dataset::Dataset;
+use crate::query::problem::{Objective, Problem, ProblemSize};
 use crate::store::rows::padded;
 
 /// Pairs that the quasi-Newton method remembers.
@@ -29,20 +28,6 @@ struct Path {
 
 /// Slots in a floating-point block.
 pub(crate) const BLOCK: usize = 1024;
-
-pub(crate) struct Objective<'a> {
-    pub(crate) data: &'a Dataset,
-    pub(crate) chosen: Option<&'a [bool]>,
-    pub(crate) threads: &'a Threads,
-    /// The records are divided among the processes of this; none if each process has all of them.
-    pub(crate) seam: Option<&'a Seam<'a>>,
-    pub(crate) problem: Problem<'a>,
-    pub(crate) linear: Vec<f64>,
-    /// Bound on the norm of the linear term, public.
-    pub(crate) linear_bound: f64,
-    /// One unit of its grid, public.
-    pub(crate) linear_grid: f64,
-}
 
 /// What is known about a minimisation before data are opened: how fine sums are, how far the solver goes, how exact it can be.
 pub(crate) struct Limits<'a> {

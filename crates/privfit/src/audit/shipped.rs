@@ -101,8 +101,8 @@ impl Shipped {
                 "the model was taught on public rows, which its file does not hold: audit its method by name",
             ));
         }
-        let prepared = crate::certificate::prepared(artifact)?;
-        if !crate::certificate::same_event(prepared.plan.event(), &artifact.guarantee.event) {
+        let prepared = crate::verify::prepared(artifact)?;
+        if !crate::verify::same_event(prepared.plan.event(), &artifact.guarantee.event) {
             return Err(Error::Refused(
                 "the file records another event than its own facts give: verify it first with `privfit certificate verify`"
                     .into(),

@@ -1,11 +1,12 @@
 //! From the recorded facts of a model file to its certificate. A pure function: the same facts give the same certificate.
 
-use super::declared::Declared;
+use super::declared::{contact, registry};
 use super::*;
-use crate::artifact::{Guarantee, Training};
 use crate::method;
 use crate::model::Model;
+use crate::schema::Declared;
 use crate::schema::{Schema, UnitOfPrivacy};
+use crate::training::{Guarantee, Training};
 use privfit_kernel::account::{Adjacency, Curve, Event};
 use sha2::{Digest, Sha256};
 
@@ -45,7 +46,7 @@ fn json_digest(part: &impl serde::Serialize) -> String {
 }
 
 /// Digest of the record of how a model was trained; none in files of format 2.
-pub(super) fn training_digest(training: &Training) -> Option<String> {
+pub(crate) fn training_digest(training: &Training) -> Option<String> {
     training.inputs.as_ref().map(|_| json_digest(training))
 }
 
@@ -94,7 +95,7 @@ impl Certificate {
                 date: declared.date.clone(),
                 ledger,
             },
-            registry: declared.registry(),
+            registry: registry(declared),
             guarantee: Claim {
                 private,
                 variant: if !private {
@@ -111,7 +112,7 @@ impl Certificate {
                 zero_out: epsilons.0,
                 replace_one: epsilons.1,
                 add_remove: (private && add_remove)
-                    .then(|| crate::artifact::epsilon(&merged, Adjacency::AddRemove, g.delta))
+                    .then(|| crate::training::epsilon(&merged, Adjacency::AddRemove, g.delta))
                     .flatten(),
                 rho: private.then(|| numbers::rho(&merged)).flatten(),
                 profile,
@@ -193,7 +194,7 @@ impl Certificate {
                 note: "no metric of the training records is in the file".into(),
             },
             plain: numbers::plain(g.adjacency, curves.0.as_ref().zip(epsilons.0), curves.1.as_ref().zip(epsilons.1), g.delta),
-            contact: declared.contact(),
+            contact: contact(declared),
         }
     }
 }
@@ -203,7 +204,7 @@ fn bought(schema: &Schema, g: &Guarantee) -> Option<String> {
     let bought = schema.bought.as_ref()?;
     let both = Event::Compose(vec![bought.event.clone(), g.event.clone()]);
     let view = |event: &Event, delta: f64| {
-        let epsilon = crate::artifact::epsilon(event, g.adjacency, delta).map_or("infinite".into(), up);
+        let epsilon = crate::training::epsilon(event, g.adjacency, delta).map_or("infinite".into(), up);
         format!("epsilon {epsilon} at delta {delta:e}")
     };
     Some(format!(

@@ -3,16 +3,16 @@
 use privfit_kernel::account::Event;
 
 /// Most different parts of an event that is worked out, plain Gaussian releases not counted; plans have a handful.
-pub(super) const MOST_PARTS: usize = 16;
+pub(crate) const MOST_PARTS: usize = 16;
 
 /// Most different parts in all. Plain Gaussian releases cost an accountant nothing, and there may be one for each column of a model.
 const MOST_IN_ALL: usize = 4096;
 
 /// Most nodes of an event tree that is looked at; plans have a handful, or one for each column of a model.
-pub(super) const MOST_NODES: usize = 65_536;
+pub(crate) const MOST_NODES: usize = 65_536;
 
 /// Number of nodes of an event, none if there are more than `most`.
-pub(super) fn nodes(event: &Event, most: usize) -> Option<usize> {
+pub(crate) fn nodes(event: &Event, most: usize) -> Option<usize> {
     let inner: &[Event] = match event {
         Event::Poisson { event, .. }
         | Event::FixedSize { event, .. }

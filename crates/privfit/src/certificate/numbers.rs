@@ -109,7 +109,7 @@ mod tests {
         ];
         for (mu, alarms, guesses) in known {
             let event = Event::gaussian(1.0 / mu);
-            let epsilon = crate::artifact::epsilon(&event, Adjacency::ZeroOut, 1e-6).unwrap();
+            let epsilon = crate::training::epsilon(&event, Adjacency::ZeroOut, 1e-6).unwrap();
             let risk = risk(&Curve::new(&event, Adjacency::ZeroOut), (epsilon, 1e-6));
             assert!(risk.true_positive_rate >= alarms - 1e-6 && risk.true_positive_rate <= 1.002 * alarms, "{mu} {risk:?}");
             assert!(risk.accuracy >= guesses - 1e-6 && risk.accuracy <= guesses + 1e-3, "{mu} {risk:?}");

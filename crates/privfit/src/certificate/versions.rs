@@ -19,24 +19,24 @@ pub const TEXTS: u32 = 1;
 pub const PROGRAMS: &[(&str, u32, u32)] = &[("0.1.0", PLANNER, TEXTS)];
 
 /// The version in the name of a program, as `program()` writes it.
-pub(super) fn version_of(program: &str) -> Option<&str> {
+pub(crate) fn version_of(program: &str) -> Option<&str> {
     program.strip_prefix("privfit ").filter(|v| !v.is_empty() && v.len() <= 64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::artifact::{Guarantee, Training};
     use crate::certificate::derive::{Facts, hex};
     use crate::certificate::{Certificate, Declared};
     use crate::constraint::Constraint;
     use crate::job::Release;
-    use crate::job::bounds::BoundsPlan;
     use crate::job::fit::{Job, prepare};
     use crate::job::tune::Tuning;
     use crate::method::{self, Settings};
     use crate::model::Model;
     use crate::schema::Schema;
+    use crate::schema::private_bounds::BoundsPlan;
+    use crate::training::{Guarantee, Training};
     use privfit_kernel::Numerics;
     use privfit_kernel::account::{Adjacency, Event, Objective, Stopping};
     use serde_json::{Value, json};
@@ -122,7 +122,7 @@ mod tests {
                 let schema = schema(target, unit);
                 let Ok(plan) = prepare(&job(&schema, method, loss, adjacency), 500, false) else { continue };
                 let value = json!({
-                    "event": plan.plan.event(), "training": plan.training(Numerics::Exact), "grade": super::super::grade(plan.method.name),
+                    "event": plan.plan.event(), "training": plan.training(Numerics::Exact), "grade": method::grade(plan.method.name),
                     "loss": plan.loss_parameters().unwrap(),
                 });
                 // The version itself is not part of what it is a version of.
@@ -283,6 +283,6 @@ mod tests {
     fn this_program_is_on_the_list() {
         let own = PROGRAMS.iter().find(|p| p.0 == env!("CARGO_PKG_VERSION")).unwrap();
         assert_eq!((own.1, own.2), (PLANNER, TEXTS));
-        assert_eq!(version_of(&crate::artifact::program()), Some(env!("CARGO_PKG_VERSION")));
+        assert_eq!(version_of(&crate::training::program()), Some(env!("CARGO_PKG_VERSION")));
     }
 }

@@ -98,7 +98,7 @@ pub(super) fn precision(numerics: Numerics) -> &'static str {
 }
 
 /// The guarantee in a sentence.
-pub(super) fn sentence(asked: Adjacency, risk: Option<Risk>) -> String {
+pub(crate) fn sentence(asked: Adjacency, risk: Option<Risk>) -> String {
     let Some(risk) = risk else {
         return "Nothing is guaranteed: treat this model like the records that it was trained on.".into();
     };

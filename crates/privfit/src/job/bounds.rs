@@ -9,45 +9,15 @@
 use super::facts::PublicFacts;
 use super::output::Output;
 use super::release::Release;
-use crate::data::encode::number;
+use crate::data::encode::{COUNTS, number};
 use crate::data::load::{Records, builder};
 use crate::data::{Cell, Record};
 use crate::error::{Error, Result};
-use crate::loss::mean::COUNTS;
+use crate::schema::private_bounds::BoundsPlan;
 use crate::schema::{Schema, UnitOfPrivacy, quote};
 use privfit_kernel::account::{Adjacency, Event, Target, calibrate};
 use privfit_kernel::engine::{Engine, Needs};
 use privfit_kernel::{Contribution, Dataset, Draw, Entropy, Gaussian, Mechanism, RowShape, Run, Sink, Unit};
-use serde::{Deserialize, Serialize};
-
-/// What a schema has from a paid step.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PrivateBounds {
-    /// Columns whose bounds were bought.
-    pub columns: Vec<String>,
-    /// What was released for them.
-    pub event: Event,
-    /// What its noise was planned from; none in schemas of earlier versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub plan: Option<BoundsPlan>,
-}
-
-/// What the noise of private bounds is planned from, besides the number of columns.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct BoundsPlan {
-    /// Version of the planner.
-    pub planner: u32,
-    /// Epsilon that was asked for.
-    pub epsilon: f64,
-    /// Its delta.
-    pub delta: f64,
-    /// What "one record differs" means.
-    pub adjacency: Adjacency,
-    /// Rows.
-    pub rows: u64,
-}
 
 /// The noise for so many columns, a function of public facts.
 fn noise(columns: usize, target: Target, adjacency: Adjacency, rows: u64) -> Result<(Gaussian, Event)> {

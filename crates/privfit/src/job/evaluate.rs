@@ -7,18 +7,18 @@
 //! what they are divided by is one of them: no count of the records enters.
 
 use super::facts::PublicFacts;
-use super::output::Output;
+use super::output::{Output, PrivateMetrics};
 use super::release::Release;
-use crate::artifact::epsilon;
 use crate::data::encode::UNKNOWN;
 use crate::error::{Error, Result};
-use crate::loss::{self, Link, Task};
+use crate::loss::{self, Link};
 use crate::metric::{BINS, LONGEST_LOSS, Sums};
 use crate::model::{Model, Prediction, read_scores};
+use crate::schema::Task;
+use crate::training::epsilon;
 use privfit_kernel::account::{Adjacency, Event, Target, calibrate};
 use privfit_kernel::engine::{Engine, Needs};
 use privfit_kernel::{Additive, Batch, Contribution, Dataset, Draw, Entropy, Gaussian, Laplace, Mechanism, Run, Sink, Unit};
-use serde::{Deserialize, Serialize};
 
 pub use crate::metric::Metric;
 
@@ -185,23 +185,6 @@ pub struct Measurement {
     kind: Kind,
     noise: SumNoise,
     event: Event,
-}
-
-/// Private metrics with what they cost.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PrivateMetrics {
-    /// The metrics.
-    pub metrics: Vec<Metric>,
-    /// Whether anything is guaranteed.
-    pub private: bool,
-    /// Epsilon under zero-out.
-    pub zero_out: Option<f64>,
-    /// Epsilon under replace-one.
-    pub replace_one: Option<f64>,
-    /// Delta of both.
-    pub delta: f64,
-    /// What was released.
-    pub event: Event,
 }
 
 /// Plans: a pure function of public facts and of the released model.

@@ -1,10 +1,12 @@
 //! What comes out of a job.
 
-use super::evaluate::PrivateMetrics;
 use crate::artifact::Artifact;
 use crate::certificate::Declared;
 use crate::error::{Error, Result};
 use crate::ledger::Position;
+use crate::metric::Metric;
+use privfit_kernel::account::Event;
+use serde::{Deserialize, Serialize};
 
 /// What a release made.
 pub enum Output {
@@ -54,4 +56,21 @@ impl Output {
     pub fn into_bounds(self) -> Option<String> {
         if let Output::Bounds(schema) = self { Some(schema) } else { None }
     }
+}
+
+/// Private metrics with what they cost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PrivateMetrics {
+    /// The metrics.
+    pub metrics: Vec<Metric>,
+    /// Whether anything is guaranteed.
+    pub private: bool,
+    /// Epsilon under zero-out.
+    pub zero_out: Option<f64>,
+    /// Epsilon under replace-one.
+    pub replace_one: Option<f64>,
+    /// Delta of both.
+    pub delta: f64,
+    /// What was released.
+    pub event: Event,
 }

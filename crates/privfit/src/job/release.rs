@@ -3,11 +3,12 @@
 
 use super::facts::PublicFacts;
 use super::output::Output;
-use crate::artifact::{LARGEST, publish, publish_new};
+use crate::artifact::LARGEST;
 use crate::certificate::{Declared, up};
 use crate::data::load::Records;
 use crate::error::{Error, Result};
 use crate::ledger::{Ledger, Position, Request, Reserved, digest, random_name};
+use crate::publish::{publish, publish_new};
 use privfit_kernel::account::Event;
 use privfit_kernel::engine::{Engine, Needs};
 use privfit_kernel::{Dataset, Entropy};

@@ -4,13 +4,11 @@
 //! ball, so averages do, and the unit reaches 1 under zero-out and add-remove, 2 under replace-one, whatever its number of rows.
 //! Every unit counts once.
 
+use crate::data::encode::COUNTS;
 use privfit_kernel::{Contribution, Draw, Sink, Unit};
 
 /// Bound on the vector of a unit.
 pub const LENGTH: f64 = 1.0;
-
-/// Label of a row that counts. Not 0, which the kernel puts in the place of labels that are no numbers.
-pub const COUNTS: f32 = 1.0;
 
 /// What a unit adds to the sum.
 pub fn contribution(features: usize) -> Contribution {

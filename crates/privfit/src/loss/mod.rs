@@ -10,29 +10,9 @@ pub mod poisson;
 pub mod quantile;
 pub mod softmax;
 
+use crate::schema::Task;
 use privfit_kernel::Loss;
 use privfit_kernel::loss as kernel;
-
-/// What is predicted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Task {
-    /// One of several classes.
-    Classes(usize),
-    /// A number.
-    Number,
-    /// Nothing: one point of the feature space stands for all rows.
-    Location,
-}
-
-impl Task {
-    /// Number of classes; 0 where there are none.
-    pub fn classes(self) -> usize {
-        match self {
-            Task::Classes(k) => k,
-            Task::Number | Task::Location => 0,
-        }
-    }
-}
 
 /// The tasks that a loss is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

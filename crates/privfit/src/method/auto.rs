@@ -1,10 +1,7 @@
 //! The default method, from public facts alone.
 
 use super::{Method, Problem, hard_thresholding, noisy_gd, noisy_thresholding, objective, output, statistics, weighted_columns};
-use crate::loss::Task;
-
-/// Features up to which second moments are worth releasing.
-pub(crate) const MOMENTS: usize = 300;
+use crate::schema::Task;
 
 /// Rows over the length of the noise on a gradient sum below which many noisy steps beat one exact minimisation: they learn the strong
 /// directions first, where a ridge shrinks all alike.
@@ -32,7 +29,7 @@ pub fn choose(problem: &Problem) -> (&'static Method, &'static str) {
         Task::Location if problem.loss.numbers.is_empty() => (&statistics::METHOD, "a mean is one noisy sum"),
         Task::Location => (&noisy_gd::METHOD, "a geometric median is found by gradients, each of length at most 1"),
         _ if pure => (&output::METHOD, "delta is 0, and it is the method with pure privacy"),
-        Task::Number if problem.loss.least_squares && problem.features <= MOMENTS => {
+        Task::Number if problem.loss.least_squares && problem.features <= statistics::LARGEST => {
             (&statistics::METHOD, "a number is predicted from few features, whose second moments say most about it")
         }
         Task::Classes(2) if minimisable && !faint(problem) => MINIMISED,

@@ -2,7 +2,8 @@
 
 use super::Problem;
 use crate::error::Result;
-use crate::loss::{self, Heads, Task};
+use crate::loss::{self, Heads};
+use crate::schema::Task;
 use crate::solve::ight::{Rows, Thresholding, ight};
 use privfit_kernel::{Learner, NoiseRng, SparseModel, Unit};
 

@@ -23,7 +23,7 @@ use super::support::sparsity;
 use super::{Method, Noise, Plan, Problem, head_losses, show};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
-use crate::loss::Task;
+use crate::schema::Task;
 use crate::solve::ight::keep_largest;
 use privfit_kernel::account::Event;
 use privfit_kernel::engine::Needs;

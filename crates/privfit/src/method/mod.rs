@@ -33,9 +33,11 @@ mod vector_noise;
 pub mod weighted_columns;
 
 use crate::constraint::Constraint;
+use crate::data::encode::Column;
 use crate::error::{Error, Result};
-use crate::loss::{self, Heads, Kind, LossEntry, Task};
+use crate::loss::{self, Heads, Kind, LossEntry};
 use crate::model::RowMap;
+use crate::schema::Task;
 use privfit_kernel::account::{Adjacency, Event, Target};
 use privfit_kernel::engine::Needs;
 use privfit_kernel::{Loss, Numerics, ProblemSize, PublicRows, Run};
@@ -74,19 +76,6 @@ pub struct Problem {
     pub settings: Settings,
     /// Encoded rows without labels that are public, for methods whose answers teach a student.
     pub auxiliary: Option<Arc<PublicRows>>,
-}
-
-/// What an encoded feature is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Column {
-    /// The encoded cell times this, plus `shift`, lies between -1 and 1 (or is 0 or 1, in a group).
-    pub scale: f64,
-    /// See `scale`.
-    pub shift: f64,
-    /// Columns of one category belong together: at most one of them is 1.
-    pub group: Option<usize>,
-    /// The constant.
-    pub constant: bool,
 }
 
 /// Numbers set by the user; each must be known to the method or the loss.
@@ -456,4 +445,9 @@ pub(crate) fn show(x: f64) -> String {
     } else {
         format!("{:.4}", x).trim_end_matches('0').trim_end_matches('.').into()
     }
+}
+
+/// How far finite precision is covered by a method: the kernel grades every run, and this says beforehand what it finds.
+pub(crate) fn grade(method: &str) -> Numerics {
+    find(method).map_or(Numerics::Exact, |m| m.can.numerics)
 }

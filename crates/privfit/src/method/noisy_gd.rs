@@ -22,7 +22,7 @@ use super::{Capabilities, Point};
 use super::{Method, Noise, Plan, Problem, show};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
-use crate::loss::Task;
+use crate::schema::Task;
 use privfit_kernel::account::{Event, calibrate};
 use privfit_kernel::engine::Needs;
 use privfit_kernel::{Gaussian, Loss, Rate, Run, planned_step};

@@ -26,7 +26,7 @@ use super::hard_thresholding::{constant_rate, usual_rate};
 use super::support::{alike, fit, sparsity};
 use super::{Method, Noise, Plan, Problem, head_losses, show};
 use crate::error::{Error, Result};
-use crate::loss::Task;
+use crate::schema::Task;
 use privfit_kernel::account::{Event, calibrate_near};
 use privfit_kernel::engine::Needs;
 use privfit_kernel::{ChooseLargest, Exponential, Fit, Gaussian, Loss, Mechanism, Run, SelectColumns};

@@ -26,7 +26,7 @@ use super::vector_noise::VectorNoise;
 use super::{Method, Noise, Plan, Problem, head_losses, needs_smooth, show};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
-use crate::loss::Task;
+use crate::schema::Task;
 use privfit_kernel::account::{Event, calibrate};
 use privfit_kernel::engine::Needs;
 use privfit_kernel::{self as kernel, LinearTerm, Loss, Minimise, Run};

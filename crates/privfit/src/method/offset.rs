@@ -26,7 +26,7 @@
 use super::Problem;
 use crate::constraint::Constraint;
 use crate::error::Result;
-use crate::loss::Task;
+use crate::schema::Task;
 use privfit_kernel::account::Event;
 use privfit_kernel::{Contribution, Draw, Gaussian, Laplace, Loss, Mechanism, Run, Sink, Unit};
 

@@ -21,9 +21,10 @@
 //! ours.
 
 use super::{Capabilities, Point};
-use super::{Column, Method, Noise, Plan, Problem, show};
+use super::{Method, Noise, Plan, Problem, show};
+use crate::data::encode::Column;
 use crate::error::{Error, Result};
-use crate::loss::Task;
+use crate::schema::Task;
 use crate::solve::eigen;
 use privfit_kernel::account::{Event, calibrate};
 use privfit_kernel::engine::Needs;
@@ -45,8 +46,8 @@ pub const METHOD: Method = Method {
     plan,
 };
 
-/// Most encoded features.
-const LARGEST: usize = super::auto::MOMENTS;
+/// Most encoded features: up to here second moments are worth releasing.
+pub(super) const LARGEST: usize = 300;
 /// Parts of the step budget.
 const STEPS: [f64; 3] = [1.0 / 7.0, 2.0 / 7.0, 4.0 / 7.0];
 /// Bits of spread that are told apart.

@@ -1,8 +1,9 @@
 //! What methods with few weights share: how many there are to be, a private choice of which, and training on those alone.
 
-use super::{Column, Plan, Problem};
+use super::{Plan, Problem};
+use crate::data::encode::Column;
 use crate::error::{Error, Result};
-use crate::loss::Task;
+use crate::schema::Task;
 use privfit_kernel::account::{Event, calibrate_near, epsilon};
 use privfit_kernel::{ChooseLargest, Exponential, Fit, Loss, Run, SelectColumns, StabilityTest, StableSupport};
 

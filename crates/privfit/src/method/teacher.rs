@@ -3,7 +3,7 @@
 use super::vector_noise::VectorNoise;
 use super::{Noise, Problem, show};
 use crate::error::{Error, Result};
-use crate::loss::Task;
+use crate::schema::Task;
 use crate::solve::ight::{Rows, Thresholding, ight};
 use privfit_kernel::account::{Event, calibrate};
 use privfit_kernel::{self as kernel, Loss, Minimise, MinimiseElastic, Project, PublicRows, Run, norm_bound, products_error};

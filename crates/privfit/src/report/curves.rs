@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn a_gaussian_has_its_trade_off() {
         let event = Event::gaussian(1.0);
-        let claim = Spot { epsilon: crate::artifact::epsilon(&event, Adjacency::ZeroOut, 1e-6).unwrap(), delta: 1e-6 };
+        let claim = Spot { epsilon: crate::training::epsilon(&event, Adjacency::ZeroOut, 1e-6).unwrap(), delta: 1e-6 };
         let curve = PrivacyCurve::new(&event, Adjacency::ZeroOut, claim, None);
         for (rate, truth) in [(0.05, 0.259_511), (0.5, 0.841_345)] {
             let found = curve.attacks.iter().find(|a| a.false_positive_rate == rate).unwrap().true_positive_rate;

@@ -73,7 +73,7 @@ impl Page {
              </main>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
             super::MARKS[0],
             escape(title),
-            escape(&crate::artifact::program())
+            escape(&crate::training::program())
         )
     }
 }

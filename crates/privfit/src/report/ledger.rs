@@ -1,12 +1,12 @@
 //! What the page of a ledger is made of. A ledger is verified before anything is said about it.
 
 use crate::certificate::releases_of;
-use crate::certificate::verify::{Check, Verdict};
 use crate::certificate::{Release, up};
 use crate::error::Result;
 use crate::ledger::Ledger;
 use crate::ledger::record::Scope;
 use crate::ledger::verify::verify;
+use crate::verify::{Check, Verdict};
 use serde::Serialize;
 
 /// A ledger, what was spent, and what is left.
@@ -86,7 +86,7 @@ impl LedgerReport {
             format: "privfit-report".into(),
             version: super::VERSION,
             about: "ledger".into(),
-            program: crate::artifact::program(),
+            program: crate::training::program(),
             ledger: status.terms.ledger.clone(),
             scope: status.terms.scope.clone(),
             cap: status.terms.epsilon.number(),

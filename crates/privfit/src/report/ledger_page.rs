@@ -2,8 +2,9 @@
 
 use super::html::{Page, commands, escape, folded, list, pairs, paragraph, table, tiles};
 use super::ledger::{LedgerReport, Spending, down};
-use super::model_page::{delta, meaning};
+use super::model_page::meaning;
 use super::plot::{Plot, Series};
+use super::scale::delta;
 use super::scale::{Axis, Unit};
 use crate::certificate::{release_line, up};
 

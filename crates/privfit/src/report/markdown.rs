@@ -4,7 +4,7 @@ use super::html::steers;
 use super::ledger::{LedgerReport, down};
 use super::ledger_page;
 use super::model::{ModelReport, NOT_PRIVATE};
-use super::model_page::delta;
+use super::scale::delta;
 use super::scale::short;
 use crate::certificate::{percent_up, release_line, up};
 use std::fmt::Write;

@@ -5,10 +5,11 @@ use super::results::Results;
 use super::weights::Weights;
 use crate::artifact::Artifact;
 use crate::certificate::merge::merged;
-use crate::certificate::verify::{Check, Examined, examine};
-use crate::certificate::{Answer, Certificate, Risk};
+use crate::certificate::{Certificate, Risk};
 use crate::error::{Error, Result};
-use crate::loss::Task;
+use crate::schema::Task;
+use crate::verify::Answer;
+use crate::verify::{Check, Examined, examine};
 use privfit_kernel::account::Adjacency;
 use serde::Serialize;
 
@@ -81,7 +82,7 @@ impl ModelReport {
             format: "privfit-report".into(),
             version: super::VERSION,
             about: "model".into(),
-            program: crate::artifact::program(),
+            program: crate::training::program(),
             private,
             checks: verdict.checks,
             certificate: c,

@@ -2,7 +2,7 @@
 
 use super::html::{Page, commands, escape, folded, list, pairs, paragraph, table};
 use super::model::ModelReport;
-use super::model_page::delta;
+use super::scale::delta;
 use crate::certificate::{release_line, up};
 
 /// Kinds of releases that the page lists.

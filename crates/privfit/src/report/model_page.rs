@@ -7,7 +7,7 @@ use super::model::{ModelReport, NOT_PRIVATE};
 use super::model_basis;
 use super::model_released::{accuracy, weights};
 use super::plot::{Plot, Series};
-use super::scale::{Axis, Unit, short};
+use super::scale::{Axis, Unit, delta, short};
 use crate::certificate::{percent_up, up};
 use privfit_kernel::account::Adjacency;
 
@@ -117,11 +117,6 @@ fn guarantee(r: &ModelReport, page: &mut Page) {
         }
     };
     page.section("guarantee", "What is guaranteed", &body);
-}
-
-/// A delta in words that are short.
-pub(super) fn delta(delta: f64) -> String {
-    if delta == 0.0 { "0".into() } else { format!("{delta:e}") }
 }
 
 fn curve(r: &ModelReport, page: &mut Page) {

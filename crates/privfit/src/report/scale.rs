@@ -97,6 +97,11 @@ pub(super) fn short(x: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
 }
 
+/// A delta in words that are short.
+pub(super) fn delta(delta: f64) -> String {
+    if delta == 0.0 { "0".into() } else { format!("{delta:e}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,8 +1,8 @@
 //! The released numbers of a model, the largest first, and what is known about the noise in them.
 
 use crate::artifact::Artifact;
-use crate::loss::Task;
 use crate::method::show;
+use crate::schema::Task;
 use serde::Serialize;
 
 /// Weights that a page shows.

@@ -1,6 +1,5 @@
 //! What is computed: the designs of the published figures, and what stands for the sets of the published tables.
 
-use super::methods::{Candidate, Kind};
 use crate::Failure;
 use crate::tables::sets::{Set, madelon, text};
 use privfit::Schema;
@@ -51,7 +50,7 @@ pub(super) struct Case {
     /// Sizes that rules of publications ask for; of designs only.
     pub(super) rows: f64,
     pub(super) features: f64,
-    seeds: usize,
+    pub(super) seeds: usize,
     source: Source,
 }
 
@@ -190,29 +189,13 @@ const REAL: &[(&str, usize, Load)] = &[
 ];
 
 impl Case {
-    /// Fits at an epsilon. The headline has more, what takes long has fewer.
-    pub(super) fn seeds(&self, candidate: &Candidate, epsilon: f64) -> usize {
-        let headline = self.name == "chapter 3 linear n=800 d=1000" && [0.8, 2.0, 5.0].contains(&epsilon);
-        match candidate.kind {
-            _ if self.quick => 1,
-            Kind::NotPrivate if self.part == Part::Figure && self.large => 1,
-            Kind::NotPrivate if self.part == Part::Figure => 2,
-            Kind::Baseline if !self.drawn() => 1,
-            // The comparison that this table is for.
-            _ if self.part == Part::Defaults && (candidate.kind == Kind::General || candidate.name == "weighted-columns") => 25,
-            _ if headline || (candidate.kind == Kind::Baseline && self.name == "chapter 3 linear n=800 d=1000") => 20,
-            _ => self.seeds,
-        }
-    }
-
     /// Rows are generated anew for each seed.
-    fn drawn(&self) -> bool {
+    pub(super) fn drawn(&self) -> bool {
         !matches!(self.source, Source::Real(_))
     }
 
-    /// Draws or reads the rows.
-    pub(super) fn load(&self, shared: &Path) -> Result<Data, Failure> {
-        let most = super::methods::of(self).flat_map(|c| self.epsilons.iter().map(move |e| self.seeds(c, *e))).max().unwrap_or(1);
+    /// Draws or reads the rows, for so many seeds.
+    pub(super) fn load(&self, shared: &Path, most: usize) -> Result<Data, Failure> {
         match self.source {
             Source::Design(design) => {
                 let schema = design.schema()?;

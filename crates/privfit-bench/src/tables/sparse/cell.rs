@@ -6,13 +6,13 @@ use crate::Failure;
 use crate::tables::cell::{Point, mean_and_error, thread_time};
 use crate::tables::record::Record;
 use crate::tables::sets::splitmix64;
-use privfit::artifact::epsilon as certified;
 use privfit::constraint::Constraint;
 use privfit::engine::Threads;
 use privfit::job::fit::{Job, Prepared, prepare};
 use privfit::kernel::{Entropy, Run};
 use privfit::method::Settings;
 use privfit::model::{Model, RowMap};
+use privfit::training::epsilon as certified;
 
 /// Mean and standard error at a point of the grid, and what was run.
 struct Outcome {
@@ -114,7 +114,7 @@ fn at(case: &Case, data: &Data, candidate: &Candidate, epsilon: f64, point: &Poi
     };
     let engine = Threads::new(1);
     let (mut values, mut seconds) = (Vec::new(), 0.0);
-    for seed in 0..case.seeds(candidate, epsilon) {
+    for seed in 0..candidate.seeds(case, epsilon) {
         let sample = &data.samples[seed % data.samples.len()];
         let entropy = Entropy::simulated(key(&[&case.name, candidate.name, &setting, &epsilon.to_string(), &seed.to_string()]));
         let start = thread_time();

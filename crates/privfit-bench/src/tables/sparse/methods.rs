@@ -51,6 +51,28 @@ pub(super) const ALL: &[Candidate] = &[
     candidate("auto", "auto", "", Kind::General),
 ];
 
+impl Candidate {
+    /// Fits at an epsilon. The headline has more, what takes long has fewer.
+    pub(super) fn seeds(&self, case: &Case, epsilon: f64) -> usize {
+        let headline = case.name == "chapter 3 linear n=800 d=1000" && [0.8, 2.0, 5.0].contains(&epsilon);
+        match self.kind {
+            _ if case.quick => 1,
+            Kind::NotPrivate if case.part == Part::Figure && case.large => 1,
+            Kind::NotPrivate if case.part == Part::Figure => 2,
+            Kind::Baseline if !case.drawn() => 1,
+            // The comparison that this table is for.
+            _ if case.part == Part::Defaults && (self.kind == Kind::General || self.name == "weighted-columns") => 25,
+            _ if headline || (self.kind == Kind::Baseline && case.name == "chapter 3 linear n=800 d=1000") => 20,
+            _ => case.seeds,
+        }
+    }
+}
+
+/// Most fits of one method at one epsilon.
+pub(super) fn most_seeds(case: &Case) -> usize {
+    of(case).flat_map(|c| case.epsilons.iter().map(|e| c.seeds(case, *e))).max().unwrap_or(1)
+}
+
 /// Those that belong to a case.
 pub(super) fn of(case: &Case) -> impl Iterator<Item = &'static Candidate> {
     let (texts, third, numbers) = (case.part == Part::Defaults, case.third, case.loss == "linear");

@@ -38,7 +38,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         if cells.is_empty() {
             continue;
         }
-        let data = case.load(&options.shared)?;
+        let data = case.load(&options.shared, methods::most_seeds(case))?;
         each_on_two_cores(cells, |(candidate, epsilon)| {
             let done = records.add(cell::compute(case, &data, candidate, epsilon));
             bar.step();

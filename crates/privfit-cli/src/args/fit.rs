@@ -1,0 +1,239 @@
+//! Flags of `fit` and `tune`, and the job file that holds the same keys.
+
+use super::files::read_text;
+use super::ledger::LedgerArguments;
+use super::settings::settings;
+use crate::ui::{Failure, Format};
+use clap::Args;
+use privfit::account::Adjacency;
+use privfit::certificate::Declared;
+use privfit::constraint::Constraint;
+use privfit::data::load::{Source, public_features};
+use privfit::job::fit::Job;
+use privfit::schema::toml_problem;
+use privfit::{Error, Schema};
+use std::path::{Path, PathBuf};
+
+#[derive(Args)]
+#[command(
+    allow_negative_numbers = true,
+    after_help = "Examples:
+  privfit fit examples/adult/job.toml
+  privfit fit --data visits.csv --schema visits.toml --epsilon 1 --delta 1e-8 --out model.json
+  privfit fit examples/adult/job.toml --epsilon 0.1 --dry-run
+  privfit fit examples/adult/job.toml --ledger adult.ledger --request monday
+  privfit fit --data visits.csv --schema counts.toml --loss quantile --set quantile=0.9 --epsilon 1 --delta 1e-8 --out model.json
+
+A job file holds the same keys as the flags (data, labels, auxiliary, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out, force,
+threads, ledger, ledger_key, request, date, and tables [set] and [registry]); paths in it are relative to it, and flags win over it."
+)]
+pub(crate) struct FitArguments {
+    /// Job file with the same keys as the flags
+    job: Option<PathBuf>,
+    /// Files with records: CSV, CSV.gz, Parquet, LIBSVM, NumPy, IDX
+    #[arg(long, num_args = 1..)]
+    pub(crate) data: Vec<PathBuf>,
+    /// Files with labels, for formats that keep them apart
+    #[arg(long, num_args = 1..)]
+    pub(crate) labels: Vec<PathBuf>,
+    /// PUBLIC rows without labels, for transfer methods: what the teacher answers for them teaches the student
+    #[arg(long, num_args = 1..)]
+    auxiliary: Vec<PathBuf>,
+    /// Public facts: bounds, categories, classes, unit of privacy
+    #[arg(long)]
+    schema: Option<PathBuf>,
+    /// Number of rows (or units), if it is to be declared rather than counted
+    #[arg(long)]
+    rows: Option<u64>,
+    /// Privacy parameter epsilon
+    #[arg(long)]
+    epsilon: Option<f64>,
+    /// Privacy parameter delta
+    #[arg(long)]
+    delta: Option<f64>,
+    /// zero-out (default), replace-one or add-remove
+    #[arg(long)]
+    adjacency: Option<String>,
+    /// logistic, softmax, huber-svm, hinge; squared, huber, quantile, poisson; mean, geometric-median (see `privfit methods`)
+    #[arg(long)]
+    loss: Option<String>,
+    /// auto (default), or a method of `privfit methods`
+    #[arg(long)]
+    method: Option<String>,
+    /// A setting of method or loss, like steps=200
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// none (default), l2:R, l1:R, box:LOW:HIGH or simplex:R
+    #[arg(long)]
+    constraint: Option<String>,
+    /// Where the model goes
+    #[arg(long)]
+    pub(crate) out: Option<PathBuf>,
+    /// Replace a file that is there; without it only the same --request may deliver the same model again
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Threads; all cores by default
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Print plan, noise, cost and a forecast; open no data
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Take noise from a seed: repeatable, and NOT private
+    #[arg(long, value_name = "SEED")]
+    pub(crate) simulate: Option<u64>,
+    /// Accept a delta of 1/rows or more
+    #[arg(long)]
+    allow_large_delta: bool,
+    /// Run a published form for comparison, and show what it truly guarantees
+    #[arg(long)]
+    pub(crate) compare: bool,
+    #[command(flatten)]
+    pub(crate) ledger_arguments: LedgerArguments,
+    /// Day for the certificate, as YYYY-MM-DD; none by default
+    #[arg(long, value_name = "DAY")]
+    date: Option<String>,
+    /// What the job declares about the model
+    #[arg(skip)]
+    registry: Declared,
+    /// What is to be tuned
+    #[arg(skip)]
+    pub(crate) tuning: Option<toml::Table>,
+    /// How results are printed
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: Format,
+}
+
+/// Keys of a job file.
+const KEYS: &str = "data, labels, auxiliary, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out, force, threads, \
+                    ledger, ledger_key, request, allow_large_delta, compare, date, set, registry, tune";
+
+/// What flags and job file say.
+pub(crate) struct ResolvedJob {
+    pub(crate) job: Job,
+    pub(crate) source: Source,
+    pub(crate) declared: Declared,
+}
+
+impl FitArguments {
+    /// Everything that flags and job file say.
+    pub(crate) fn resolve(&mut self) -> Result<ResolvedJob, Failure> {
+        if let Some(path) = self.job.clone() {
+            self.read_job(&path)?;
+        }
+        let Some(schema_path) = &self.schema else {
+            return Err(Failure::misuse("no schema is given: add --schema FILE (start with `privfit schema init DATA`)"));
+        };
+        let text = read_text(schema_path, "schema")?;
+        let schema = Schema::parse(&text)?;
+        let settings = settings(&self.set)?;
+        let auxiliary = match self.auxiliary.is_empty() {
+            true => None,
+            false => Some(std::sync::Arc::new(public_features(&self.auxiliary, &schema)?)),
+        };
+        let source = Source { files: self.data.clone(), labels: self.labels.clone() };
+        let job = Job {
+            schema,
+            rows: self.rows,
+            epsilon: self.epsilon.ok_or_else(|| Failure::misuse("epsilon is missing: add --epsilon (1 is a common choice)"))?,
+            delta: self.delta,
+            adjacency: match &self.adjacency {
+                None => Adjacency::ZeroOut,
+                Some(text) => text.parse().map_err(Error::from)?,
+            },
+            loss: self.loss.clone(),
+            method: self.method.clone().unwrap_or_else(|| "auto".into()),
+            settings,
+            constraint: self.constraint.as_deref().map_or(Ok(Constraint::None), Constraint::parse)?,
+            allow_large_delta: self.allow_large_delta,
+            compare: self.compare,
+            auxiliary,
+        };
+        self.ledger_arguments.check(self.simulate.is_some())?;
+        let declared = self.date.as_deref().map_or(Ok(Declared::default()), Declared::on)?.or(self.registry.clone());
+        Ok(ResolvedJob { job, source, declared })
+    }
+
+    pub(crate) fn talks(&self) -> bool {
+        self.format == Format::Text
+    }
+
+    pub(crate) fn threads(&self) -> usize {
+        self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()))
+    }
+
+    /// Fills in what no flag says.
+    fn read_job(&mut self, path: &Path) -> Result<(), Failure> {
+        let text = read_text(path, "job")?;
+        let table: toml::Table = toml::from_str(&text)
+            .map_err(|e| Failure::misuse(format!("{} is not valid TOML: {}", path.display(), toml_problem(&text, &e))))?;
+        let base = path.parent().unwrap_or(Path::new(""));
+        let wrong = |key: &str, fix: &str| Failure::misuse(format!("job {}: {key}: {fix}", path.display()));
+        for (key, value) in table {
+            let text = value.as_str().map(str::to_string);
+            let number = value.as_float().or(value.as_integer().map(|i| i as f64));
+            let whole = value.as_integer().filter(|i| *i > 0).map(|i| i as u64);
+            let paths = || -> Option<Vec<PathBuf>> {
+                match &value {
+                    toml::Value::String(s) => Some(vec![base.join(s)]),
+                    toml::Value::Array(a) => a.iter().map(|v| v.as_str().map(|s| base.join(s))).collect(),
+                    _ => None,
+                }
+            };
+            let need_text = || text.clone().ok_or_else(|| wrong(&key, "give text in quotes"));
+            let need_number = || number.ok_or_else(|| wrong(&key, "give a number"));
+            let need_whole = || whole.ok_or_else(|| wrong(&key, "give a whole number of at least 1"));
+            let need_paths = || paths().ok_or_else(|| wrong(&key, "give a path, or a list of them"));
+            match key.as_str() {
+                "data" if self.data.is_empty() => self.data = need_paths()?,
+                "labels" if self.labels.is_empty() => self.labels = need_paths()?,
+                "auxiliary" if self.auxiliary.is_empty() => self.auxiliary = need_paths()?,
+                "schema" if self.schema.is_none() => self.schema = Some(base.join(need_text()?)),
+                "out" if self.out.is_none() => self.out = Some(base.join(need_text()?)),
+                "rows" if self.rows.is_none() => self.rows = Some(need_whole()?),
+                "threads" if self.threads.is_none() => self.threads = Some(need_whole()? as usize),
+                "epsilon" if self.epsilon.is_none() => self.epsilon = Some(need_number()?),
+                "delta" if self.delta.is_none() => self.delta = Some(need_number()?),
+                "adjacency" if self.adjacency.is_none() => self.adjacency = Some(need_text()?),
+                "ledger" if self.ledger_arguments.ledger.is_none() => {
+                    let place = need_text()?;
+                    let path = if place.contains("://") { place } else { base.join(place).display().to_string() };
+                    self.ledger_arguments.ledger = Some(path);
+                }
+                "ledger_key" if self.ledger_arguments.ledger_key.is_none() => {
+                    self.ledger_arguments.ledger_key = Some(base.join(need_text()?))
+                }
+                "request" if self.ledger_arguments.request.is_none() => self.ledger_arguments.request = Some(need_text()?),
+                "loss" if self.loss.is_none() => self.loss = Some(need_text()?),
+                "method" if self.method.is_none() => self.method = Some(need_text()?),
+                "constraint" if self.constraint.is_none() => self.constraint = Some(need_text()?),
+                "allow_large_delta" => {
+                    self.allow_large_delta |= value.as_bool().ok_or_else(|| wrong(&key, "give true or false"))?;
+                }
+                "date" if self.date.is_none() => self.date = Some(text.unwrap_or_else(|| value.to_string())),
+                "registry" => {
+                    self.registry = Declared::parse(value.as_table().ok_or_else(|| wrong(&key, "give a table"))?)?;
+                }
+                "tune" => self.tuning = Some(value.as_table().ok_or_else(|| wrong(&key, "give a table"))?.clone()),
+                "force" => self.force |= value.as_bool().ok_or_else(|| wrong(&key, "give true or false"))?,
+                "compare" => self.compare |= value.as_bool().ok_or_else(|| wrong(&key, "give true or false"))?,
+                "set" => {
+                    let table = value.as_table().ok_or_else(|| wrong(&key, "give a table of numbers"))?;
+                    for (name, value) in table {
+                        let number = value.as_float().or(value.as_integer().map(|i| i as f64));
+                        let number = number.ok_or_else(|| wrong(name, "give a number"))?;
+                        if !self.set.iter().any(|s| s.split('=').next() == Some(name)) {
+                            self.set.push(format!("{name}={number}"));
+                        }
+                    }
+                }
+                "data" | "labels" | "auxiliary" | "schema" | "out" | "rows" | "threads" | "epsilon" | "delta" | "adjacency"
+                | "loss" | "method" | "constraint" | "ledger" | "ledger_key" | "request" | "date" => {}
+                _ => {
+                    let hint = privfit::nearest::hint(&key, KEYS.split(", "));
+                    return Err(wrong(&key, &format!("unknown key: {hint}known are {KEYS}")));
+                }
+            }
+        }
+        Ok(())
+    }
+}

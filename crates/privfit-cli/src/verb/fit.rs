@@ -1,0 +1,84 @@
+//! `privfit fit`: train a model from a file.
+
+use crate::args::fit::FitArguments;
+use crate::ui::lines::guarantee_line;
+use crate::ui::{Failure, Format, note, print_line};
+use clap::Args;
+use privfit::account::Adjacency;
+use privfit::job::fit::{Job, Prepared, prepare};
+
+#[derive(Args)]
+pub(crate) struct Fit {
+    #[command(flatten)]
+    fit: FitArguments,
+}
+
+impl Fit {
+    pub(crate) fn talks(&self) -> bool {
+        self.fit.talks()
+    }
+
+    pub(crate) fn run(mut self) -> Result<(), Failure> {
+        let resolved = self.fit.resolve()?;
+        if self.fit.tuning.is_some() {
+            return Err(Failure::misuse("the job has a table [tune]: run `privfit tune` with it, or remove the table"));
+        }
+        if self.fit.dry_run {
+            let (rows, counted) = resolved.job.rows(None)?;
+            return self.show_plan(&resolved.job, &prepare(&resolved.job, rows, counted)?);
+        }
+        let destination = self.fit.destination(&resolved)?;
+        let (rows, counted) = self.fit.count(&resolved)?;
+        let prepared = prepare(&resolved.job, rows, counted)?;
+        self.say_plan(&prepared);
+        self.fit.release(&prepared, resolved, &destination)
+    }
+
+    fn say_plan(&self, prepared: &Prepared) {
+        if !self.talks() {
+            return;
+        }
+        let reason = prepared.reason.map_or(String::new(), |r| format!(" (chosen because {r})"));
+        let plan: Vec<String> = prepared.plan.describe().iter().map(|(k, v)| format!("{k} {v}")).collect();
+        note(&format!("method {}, loss {}{reason}: {}", prepared.method.name, prepared.problem.loss.name, plan.join(", ")));
+        if self.fit.simulate.is_some() {
+            note("note: noise comes from a seed; the model will be marked as not private");
+        }
+    }
+
+    fn show_plan(&self, job: &Job, prepared: &Prepared) -> Result<(), Failure> {
+        let event = prepared.plan.event();
+        let delta = prepared.problem.target.delta;
+        let view = |a| privfit::training::epsilon(event, a, delta);
+        let (zero, replace) = (view(Adjacency::ZeroOut), view(Adjacency::ReplaceOne));
+        let forecast = privfit::forecast::forecast(&prepared.problem, prepared.plan.as_ref());
+        if self.fit.format == Format::Json {
+            let plan: serde_json::Map<String, serde_json::Value> =
+                prepared.plan.describe().into_iter().map(|(k, v)| (k.to_string(), v.into())).collect();
+            let json = serde_json::json!({
+                "method": prepared.method.name, "loss": prepared.problem.loss.name, "rows": prepared.problem.rows,
+                "features": prepared.problem.features, "adjacency": job.adjacency.name(), "delta": delta,
+                "epsilon": {"zero_out": zero, "replace_one": replace}, "plan": plan, "event": event,
+                "forecast": forecast.json(),
+            });
+            print_line(&json.to_string());
+            return Ok(());
+        }
+        let reason = prepared.reason.map_or(String::new(), |r| format!(" because {r}"));
+        print_line(&format!("method    {}, loss {}{reason}", prepared.method.name, prepared.problem.loss.name));
+        print_line(&format!("data      {} rows, {} encoded features", prepared.problem.rows, prepared.problem.features));
+        for (key, value) in prepared.plan.describe() {
+            print_line(&format!("plan      {key}: {value}"));
+        }
+        if prepared.method.published {
+            print_line(&format!("claimed   epsilon {} at delta {delta:e}", job.epsilon));
+        }
+        print_line(&format!("cost      {}", guarantee_line(zero, replace, delta)));
+        print_line(&format!("forecast  {}: {}", forecast.what, forecast.text()));
+        if let Some(line) = self.fit.ledger_arguments.forecast(prepared)? {
+            print_line(&format!("ledger    {line}"));
+        }
+        print_line("no data were opened; leave out --dry-run to train");
+        Ok(())
+    }
+}

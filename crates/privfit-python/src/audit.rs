@@ -106,7 +106,7 @@ fn two_worlds(question: &Question, runs: usize) -> Result<Value> {
 fn one_run(question: &Question, count: u64) -> Result<Value> {
     let found = canaries::audit(question, count, &poll)?;
     Ok(json!({
-        "kind": "canaries", "method": question.method, "loss": "logistic",
+        "kind": "canaries", "method": question.method, "loss": found.loss,
         "claim": {"epsilon": number(found.claimed.0), "delta": found.claimed.1, "adjacency": question.adjacency.name()},
         "measured": {"epsilon": found.epsilon, "gaussian_mu": found.gaussian.0, "gaussian_epsilon": found.gaussian.1,
             "pooled_epsilon": found.pooled.epsilon, "pooled_mu": found.pooled.mu, "canaries": found.canaries,

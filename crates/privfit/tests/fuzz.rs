@@ -1,4 +1,4 @@
-//! Damaged files for every reader: seeds from tests/corpus, mutated. A fixed number of cases by default; in a sweep
+//! Damaged files for every reader: seeds from tests/corpus, mutated. A binary of its own, since it measures the memory of its process. A fixed number of cases by default; in a sweep
 //! (PRIVFIT_SWEEP=1) as many as fit in ten minutes for each reader, from a start that changes with every run.
 //!
 //! A failed case is printed with its number and written to the directory for temporary files. Once it is fixed, move it to the
@@ -187,7 +187,8 @@ fn count<R: Reader>(open: Result<R>) -> Outcome {
 
 /// Runs the corpus, then mutated cases.
 fn fuzz(name: &str, cases: u64, mut case: impl FnMut(&[u8]) -> Outcome) {
-    let directory = format!("{}/tests/corpus/{name}", env!("CARGO_MANIFEST_DIR"));
+    let directory = ["", "/../privfit-data"].map(|c| format!("{}{c}/tests/corpus/{name}", env!("CARGO_MANIFEST_DIR")));
+    let directory = directory.iter().find(|d| std::path::Path::new(d).is_dir()).unwrap();
     let mut paths: Vec<_> = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     let seeds: Vec<Vec<u8>> = paths.iter().map(|path| std::fs::read(path).unwrap()).collect();

@@ -31,6 +31,8 @@ pub fn methods() -> Vec<&'static str> {
 pub struct Finding {
     /// The claim.
     pub claimed: (f64, f64),
+    /// The loss that they are made for.
+    pub loss: &'static str,
     /// Canaries.
     pub canaries: u64,
     /// Guesses for the bound by (epsilon, delta), and those for the bound by the trade-off curve.
@@ -63,10 +65,11 @@ pub fn audit(question: &Question, canaries: u64, progress: &dyn Fn()) -> Result<
             methods().join(", ")
         )));
     }
-    if question.schema.is_some()
-        || question.loss.as_deref().is_some_and(|l| Some(l) != loss::usual(Task::Classes(2)).map(|l| l.name))
-    {
-        return Err(Error::misuse("canaries bring their own schema and the logistic loss: leave out --schema and --loss"));
+    let own_loss = loss::usual_name(Task::Classes(2));
+    if question.schema.is_some() || question.loss.as_deref().is_some_and(|l| l != own_loss) {
+        return Err(Error::misuse(format!(
+            "canaries bring their own schema and the {own_loss} loss: leave out --schema and --loss"
+        )));
     }
     if question.adjacency == Adjacency::ReplaceOne {
         return Err(Error::misuse("a canary takes part or not: use --adjacency zero-out or add-remove"));
@@ -147,6 +150,7 @@ pub fn judge(subject: &dyn Subject, scores: &[f64], present: &[bool]) -> Result<
     let pooled = distribution::judge(claim, false, "canaries", &world(&with), &world(&without));
     violations.extend(pooled.violations.iter().map(|v| format!("{v} (canaries as runs in two worlds)")));
     Ok(Finding {
+        loss: loss::usual_name(Task::Classes(2)),
         claimed: (claim.epsilon(), claim.delta),
         canaries: m,
         guesses: (first, second),

@@ -13,9 +13,10 @@ use crate::job::evaluate::{self, Measurement};
 use crate::job::fit::Job;
 use crate::job::tune::{self, Tuned, Tuning};
 use crate::job::{PublicFacts, Release as _};
-use crate::method::Settings;
+use crate::loss;
+use crate::method::{self, Settings};
 use crate::model::Model;
-use crate::schema::Schema;
+use crate::schema::{Schema, Task};
 use privfit_kernel::account::{Adjacency, Event, Target};
 use privfit_kernel::engine::Threads;
 use privfit_kernel::{Dataset, Entropy, Run};
@@ -44,7 +45,7 @@ fn job(schema: &Schema, adjacency: Adjacency) -> Job {
         delta: Some(TARGET.delta),
         adjacency,
         loss: None,
-        method: "noisy-gd".into(),
+        method: method::noisy_gd::METHOD.name.into(),
         settings: Settings([("momentum".to_string(), 0.0)].into()),
         constraint: Constraint::None,
         allow_large_delta: true,
@@ -60,11 +61,19 @@ fn facts(schema: &Schema, adjacency: Adjacency, rows: u64) -> Result<PublicFacts
 impl JobSubject {
     /// Private metrics of a model of two features, on so many rows: classes, or a number.
     pub fn metrics(number: bool, adjacency: Adjacency, rows: u64) -> Result<JobSubject> {
-        let schema = small_schema(number.then_some("squared"))?;
+        let schema = small_schema(number.then_some(loss::usual_name(Task::Number)))?;
         let weights = vec![vec![3.0, -1.0, 0.25]];
         let model = match number {
-            true => Model { loss: "squared".into(), loss_parameters: vec![2.0], classes: 0, weights, map: None },
-            false => Model { loss: "logistic".into(), loss_parameters: vec![1.0, 1.0], classes: 2, weights, map: None },
+            true => {
+                Model { loss: loss::usual_name(Task::Number).into(), loss_parameters: vec![2.0], classes: 0, weights, map: None }
+            }
+            false => Model {
+                loss: loss::usual_name(Task::Classes(2)).into(),
+                loss_parameters: vec![1.0, 1.0],
+                classes: 2,
+                weights,
+                map: None,
+            },
         };
         let kind = JobKind::Metrics(evaluate::prepare(&model, facts(&schema, adjacency, rows)?)?);
         Ok(JobSubject::of(kind, schema, adjacency))

@@ -7,8 +7,9 @@ use super::subject::Subject;
 use crate::data::encode::Row;
 use crate::data::generate::Random;
 use crate::error::{Error, Result};
-use crate::method::Settings;
-use crate::schema::Schema;
+use crate::loss;
+use crate::method::{self, Settings};
+use crate::schema::{Schema, Task};
 use privfit_kernel::account::Event;
 use privfit_kernel::engine::Threads;
 use privfit_kernel::{Entropy, LinearTerm, Loss, Run};
@@ -53,6 +54,8 @@ pub fn grid(subject: &Shipped, worlds: &[Vec<Row>], progress: &dyn Fn()) -> Resu
 /// How often minus the gradient at the release is on the grid of the linear term.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Inverse {
+    /// The method.
+    pub method: &'static str,
     /// Fits.
     pub fits: u64,
     /// Rate under the true data.
@@ -97,7 +100,12 @@ pub fn inverse(
         hits += u64::from(near(&own(&theta)));
         others += u64::from(near(&neighbour(&theta)));
     }
-    Ok(Inverse { fits, own: hits as f64 / fits as f64, neighbour: others as f64 / fits as f64 })
+    Ok(Inverse {
+        method: method::objective::METHOD.name,
+        fits,
+        own: hits as f64 / fits as f64,
+        neighbour: others as f64 / fits as f64,
+    })
 }
 
 /// Gradient of a sum of losses with a ridge, in plain doubles.
@@ -133,8 +141,8 @@ pub fn objective(epsilon: f64, delta: f64, fits: u64, progress: &dyn Fn()) -> Re
     )?;
     let ridge = 4.0;
     let question = Question {
-        method: "objective".into(),
-        loss: Some("logistic".into()),
+        method: method::objective::METHOD.name.into(),
+        loss: Some(loss::usual_name(Task::Classes(2)).into()),
         schema: Some(schema),
         rows: 200,
         epsilon,

@@ -12,8 +12,9 @@ use super::shipped::{Question, Shipped};
 use super::subject::{Claim, Comparison, Release, Subject, World};
 use crate::data::encode::{Row, UNKNOWN};
 use crate::error::{Error, Result};
-use crate::method::Settings;
-use crate::schema::Schema;
+use crate::loss;
+use crate::method::{self, Settings};
+use crate::schema::{Schema, Task};
 use privfit_kernel::Loss;
 use privfit_kernel::account::{Adjacency, Event};
 
@@ -34,8 +35,8 @@ impl Recovered {
              intercept = false\n[encoding]\nscaling = \"ball\"\n",
         )?;
         let subject = Shipped::new(&Question {
-            method: "objective".into(),
-            loss: Some("logistic".into()),
+            method: method::objective::METHOD.name.into(),
+            loss: Some(loss::usual_name(Task::Classes(2)).into()),
             schema: Some(schema),
             rows: a.len() as u64,
             epsilon,

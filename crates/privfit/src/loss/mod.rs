@@ -276,3 +276,8 @@ pub fn usual(task: Task) -> Option<&'static LossEntry> {
     let fits = |l: &&LossEntry| l.fits(task) && l.many == matches!(task, Task::Classes(3..));
     ALL.iter().find(fits).filter(|_| task != Task::Location)
 }
+
+/// Its name; empty if the task has none.
+pub fn usual_name(task: Task) -> &'static str {
+    usual(task).map_or("", |l| l.name)
+}

@@ -124,7 +124,7 @@ impl Report {
         out.lines.push(format!("chance of a false alarm: {:e} for any mechanism", canaries::LOOSE));
         let guesses = |g: &privfit::audit::one_run::Guesses| json!({"named": g.named, "right": g.right});
         out.json = json!({
-            "audit": "canaries", "method": question.method, "loss": "logistic", "canaries": found.canaries,
+            "audit": "canaries", "method": question.method, "loss": found.loss, "canaries": found.canaries,
             "claim": {"epsilon": number(epsilon), "delta": delta, "adjacency": question.adjacency.name()},
             "lower_bound": {"epsilon": found.epsilon, "gaussian_mu": found.gaussian.0, "gaussian_epsilon": found.gaussian.1,
                 "pooled_epsilon": found.pooled.epsilon, "pooled_mu": found.pooled.mu},
@@ -144,17 +144,19 @@ impl Report {
                 out.violations.push(format!("{} numbers released by {name} are off their grid", grid.off));
             }
         }
-        out.lines.push(format!("linear term of objective, {} fits: on its grid under", inverse.fits));
+        out.lines.push(format!("linear term of {}, {} fits: on its grid under", inverse.method, inverse.fits));
         out.lines.push(format!("  the true data   {} {:.4}", bar(inverse.own, WIDTH / 2), inverse.own));
         out.lines.push(format!("  a neighbour     {} {:.4}", bar(inverse.neighbour, WIDTH / 2), inverse.neighbour));
         out.lines.push(format!("rates must differ by less than {}", precision::Inverse::ALLOWED));
         if inverse.violated() {
-            out.violations
-                .push("minus the gradient at the release of objective is on the noise grid for the true data only".into());
+            out.violations.push(format!(
+                "minus the gradient at the release of {} is on the noise grid for the true data only",
+                inverse.method
+            ));
         }
         out.json = json!({
             "audit": "precision", "grids": list,
-            "inverse": {"method": "objective", "fits": inverse.fits, "own": inverse.own, "neighbour": inverse.neighbour,
+            "inverse": {"method": inverse.method, "fits": inverse.fits, "own": inverse.own, "neighbour": inverse.neighbour,
                 "allowed": precision::Inverse::ALLOWED},
         });
         out

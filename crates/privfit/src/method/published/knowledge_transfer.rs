@@ -3,7 +3,7 @@
 //! A teacher under a sparsity constraint is trained on all records, and its answers for public rows get noise for a sensitivity of
 //! sqrt(2 s) gamma / (n ridge). The proof of that bound uses a variational inequality, which holds for convex sets; weights with at most s
 //! non-zeros are not one. One record can swap the columns and move the teacher by a constant: the true sensitivity does not fall
-//! with n, no epsilon holds, and an attack on the support is right every time (`tests/sparse_flaws.rs`). No guarantee, then.
+//! with n, no epsilon holds, and an attack on the support is right every time (`tests/suite/sparse.rs`). No guarantee, then.
 
 use super::super::Capabilities;
 use super::printed::knowledge_transfer_deviation;

@@ -1,0 +1,13 @@
+//! The library as a whole: every method, every format, every claim.
+
+mod auditor;
+mod certificate;
+mod conformance;
+mod flaws;
+mod formats;
+mod memory;
+mod onnx;
+mod seam;
+mod sparse;
+mod tuning;
+mod vectors;

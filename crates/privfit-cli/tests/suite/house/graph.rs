@@ -10,7 +10,7 @@ type Module = Vec<String>;
 pub(crate) type Graph = BTreeMap<Module, BTreeMap<String, BTreeSet<String>>>;
 
 /// All Rust files below a directory, with the module that each one is.
-fn files(root: &Path) -> BTreeMap<Module, String> {
+pub(crate) fn files(root: &Path) -> BTreeMap<Module, String> {
     let mut out = BTreeMap::new();
     let mut open = vec![root.to_path_buf()];
     while let Some(directory) = open.pop() {
@@ -31,8 +31,12 @@ fn files(root: &Path) -> BTreeMap<Module, String> {
     out
 }
 
-/// The source without comments, and with empty texts.
+/// The source without comments. Texts that are no single word are empty, so that code in them is not read as code.
 pub(crate) fn bare(source: &str) -> String {
+    let text = |inside: &[char]| -> String {
+        let word = inside.iter().all(|c| c.is_ascii_alphanumeric() || "-_".contains(*c));
+        if word { inside.iter().collect() } else { String::new() }
+    };
     let characters: Vec<char> = source.chars().collect();
     let (mut out, mut i) = (String::new(), 0);
     while i < characters.len() {
@@ -52,18 +56,21 @@ pub(crate) fn bare(source: &str) -> String {
                 }
                 i += 2 + hashes;
                 let closes = |at: usize| characters[at] == '"' && (1..=hashes).all(|k| characters.get(at + k) == Some(&'#'));
+                let start = i;
                 while i < characters.len() && !closes(i) {
                     i += 1;
                 }
+                out.push_str(&format!("\"{}\"", text(&characters[start..i])));
                 i += 1 + hashes;
             }
             '"' => {
                 i += 1;
+                let start = i;
                 while i < characters.len() && characters[i] != '"' {
                     i += if characters[i] == '\\' { 2 } else { 1 };
                 }
+                out.push_str(&format!("\"{}\"", text(&characters[start..i.min(characters.len())])));
                 i += 1;
-                out.push_str("\"\"");
             }
             // A quote as a character would open a text.
             '\'' if next == Some(&'"') => i += 3,

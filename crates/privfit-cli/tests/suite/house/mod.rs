@@ -51,3 +51,46 @@ fn circles_are_found() {
     assert!(!case(&[("a.rs", "use crate::b::B;"), ("b.rs", "#[cfg(test)]\nmod tests { use crate::a::A; }")]));
     assert!(!case(&[("lib.rs", "#[cfg(test)]\nmod b;"), ("a.rs", "use crate::b::B;"), ("b.rs", "use crate::a::A;")]));
 }
+
+/// What else is called like a loss or a method, and why it is not one.
+const OTHERS: [(&str, &str, &str); 4] = [
+    ("privfit/src/request.rs", "objective", "a mechanism of the published accounting requests"),
+    ("privfit/src/request.rs", "poisson", "a kind of sampling there"),
+    ("privfit-cli/src/verb/account/mod.rs", "objective", "the same mechanism as a flag"),
+    ("privfit/src/job/tune.rs", "poisson", "a distribution of the number of runs"),
+];
+
+/// Losses and methods own what depends on them: nobody else asks for one by its name. The accountant and the benchmarks are left out: one
+/// knows no method, the others are lists of methods.
+#[test]
+fn names_stand_in_their_registries_alone() {
+    let losses = privfit::loss::ALL.iter().map(|l| l.name);
+    let methods =
+        privfit::method::ALL.iter().flat_map(|m| std::iter::once(m.name).chain(m.alias.split(", ")).filter(|n| !n.is_empty()));
+    let names: Vec<&str> = losses.chain(methods).collect();
+    let (mut found, mut used) = (Vec::new(), Vec::new());
+    for root in crates() {
+        let own = root.file_name().unwrap().to_string_lossy().into_owned();
+        if matches!(own.as_str(), "privfit-account" | "privfit-bench") {
+            continue;
+        }
+        for (module, source) in graph::files(&root.join("src")) {
+            let place = format!("{own}/src/{}", module.join("/"));
+            let registry = module.first().is_some_and(|m| matches!(m.as_str(), "loss" | "method"));
+            if registry || module.iter().any(|m| m.contains("test")) {
+                continue;
+            }
+            let source = graph::without_tests(&graph::bare(&source));
+            for name in names.iter().filter(|n| source.contains(&format!("\"{n}\""))) {
+                let allowed =
+                    |o: &&(&str, &str, &str)| o.1 == *name && o.0.trim_end_matches(".rs").trim_end_matches("/mod") == place;
+                match OTHERS.iter().find(allowed) {
+                    Some(other) => used.push(*other),
+                    None => found.push(format!("{place}: {name}")),
+                }
+            }
+        }
+    }
+    assert!(names.len() > 40 && used.len() == OTHERS.len(), "{} names, {used:?}", names.len());
+    assert!(found.is_empty(), "ask the registry for what depends on a loss or a method:\n{}", found.join("\n"));
+}

@@ -9,7 +9,7 @@ mod verb;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
-use ui::{Failure, note, output};
+use ui::{Failure, as_flag, note, output};
 use verb::{account, audit, certificate, evaluate, explain, export, fit, ledger, manual, methods, predict, report, schema, tune};
 
 /// Train models on sensitive data with a privacy guarantee that can be read, recomputed and tested.
@@ -102,7 +102,7 @@ fn main() -> ExitCode {
         Verb::Audit(verb) => verb.run(),
         Verb::Methods(verb) => verb.run(),
         Verb::Schema(verb) => verb.run(),
-        Verb::Account(verb) => verb.run().map_err(Failure::from),
+        Verb::Account(verb) => verb.run(),
         Verb::Explain(verb) => verb.run(),
         Verb::Completions(verb) => verb.run(),
         Verb::Man(verb) => verb.run(),
@@ -111,7 +111,7 @@ fn main() -> ExitCode {
     let code = match result {
         Ok(()) => 0,
         Err(Failure(error)) => {
-            note(&format!("error: {error}"));
+            note(&format!("error: {}", error.spelled(&as_flag)));
             error.code()
         }
     };
@@ -120,7 +120,7 @@ fn main() -> ExitCode {
 
 /// What was asked for was not told, whatever it was.
 fn unwritten() -> u8 {
-    let error = privfit::Error::Output("standard output can't be written to: check the disk, or who reads it".into());
+    let error = privfit::Error::output("standard output can't be written to: check the disk, or who reads it");
     note(&format!("error: {error}"));
     error.code()
 }

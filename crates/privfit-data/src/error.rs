@@ -1,4 +1,14 @@
-//! One error type. A text says what was given, what is allowed and what to do; never a value of the data.
+//! One error type. A text says what was given, what is allowed and what to do; never a value of the data. Where it names an argument, it
+//! names a field, not a flag: the command, the job file and Python each spell that in their own way ([`Error::spelled`]).
+//!
+//! ```
+//! use privfit_data::Error;
+//!
+//! let error = Error::misuse("delta is missing: add ").give("delta", "1e-8").words(" (1/rows^2)");
+//! assert_eq!(error.to_string(), "delta is missing: add delta = 1e-8 (1/rows^2)");
+//! let as_flag = |name: &str, value: Option<&str>| format!("--{name} {}", value.unwrap_or_default());
+//! assert_eq!(error.spelled(&as_flag), "delta is missing: add --delta 1e-8 (1/rows^2)");
+//! ```
 
 use std::fmt;
 
@@ -6,13 +16,13 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
     /// The answer to a well-formed question is no (budget, a claim that does not hold).
-    Refused(String),
-    /// Flags, job or schema.
-    Misuse(String),
+    Refused(Text),
+    /// Arguments, job or schema.
+    Misuse(Text),
     /// The host failed while private data were open. One text for all cases: record content can't reach it.
     Host,
     /// Something could not be written where it should go: a disk, a pipe, a directory. Records have no part in it.
-    Output(String),
+    Output(Text),
     /// What was released could not be delivered. It is paid for, so that whoever asks again under the same name pays nothing.
     Undelivered {
         /// Name of the request.
@@ -23,8 +33,56 @@ pub enum Error {
         why: String,
     },
     /// A model or ledger file is damaged.
-    Damaged(String),
+    Damaged(Text),
 }
+
+/// A text in pieces: words, and arguments that a front end spells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text(Vec<Piece>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    Words(String),
+    Argument(&'static str, Option<String>),
+}
+
+impl<T: Into<String>> From<T> for Text {
+    fn from(words: T) -> Text {
+        Text(vec![Piece::Words(words.into())])
+    }
+}
+
+impl Text {
+    /// Whether the text contains these words, as the library spells it.
+    pub fn contains(&self, words: &str) -> bool {
+        self.to_string().contains(words)
+    }
+
+    fn spelled(&self, spelling: Spelling<'_>) -> String {
+        let piece = |p: &Piece| match p {
+            Piece::Words(words) => words.clone(),
+            Piece::Argument(name, value) => spelling(name, value.as_deref()),
+        };
+        self.0.iter().map(piece).collect()
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // As a job file has it: words in quotes, numbers and what stands for something as they are, settings by their own names.
+        let bare = |v: &str| v.parse::<f64>().is_ok() || v.chars().all(|c| c.is_ascii_uppercase());
+        let field = |name: &str, value: Option<&str>| match value {
+            Some(value) if value.contains('=') => value.to_string(),
+            Some(value) if bare(value) => format!("{name} = {value}"),
+            Some(value) => format!("{name} = {value:?}"),
+            None => name.to_string(),
+        };
+        f.write_str(&self.spelled(&field))
+    }
+}
+
+/// How a front end writes an argument: its name with underscores, and the value to give, if one is suggested.
+pub type Spelling<'a> = &'a dyn Fn(&str, Option<&str>) -> String;
 
 /// What is said whenever the host fails while private data are open.
 pub const HOST: &str = "the host failed while private data were open (file damaged or unreadable, memory or disk full), and what a \
@@ -35,8 +93,53 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     /// A misuse, in words that end with the fix.
-    pub fn misuse(text: impl Into<String>) -> Error {
+    pub fn misuse(text: impl Into<Text>) -> Error {
         Error::Misuse(text.into())
+    }
+
+    /// A well-formed question whose answer is no.
+    pub fn refused(text: impl Into<Text>) -> Error {
+        Error::Refused(text.into())
+    }
+
+    /// Something could not be written.
+    pub fn output(text: impl Into<Text>) -> Error {
+        Error::Output(text.into())
+    }
+
+    /// A file is damaged.
+    pub fn damaged(text: impl Into<Text>) -> Error {
+        Error::Damaged(text.into())
+    }
+
+    /// Goes on with words.
+    pub fn words(self, words: impl Into<String>) -> Error {
+        self.with(Piece::Words(words.into()))
+    }
+
+    /// Goes on with an argument and the value to give.
+    pub fn give(self, name: &'static str, value: impl ToString) -> Error {
+        self.with(Piece::Argument(name, Some(value.to_string())))
+    }
+
+    /// Goes on with the name of an argument.
+    pub fn naming(self, name: &'static str) -> Error {
+        self.with(Piece::Argument(name, None))
+    }
+
+    fn with(mut self, piece: Piece) -> Error {
+        if let Error::Refused(text) | Error::Misuse(text) | Error::Output(text) | Error::Damaged(text) = &mut self {
+            text.0.push(piece);
+        }
+        self
+    }
+
+    /// The text as a front end spells arguments.
+    pub fn spelled(&self, spelling: Spelling<'_>) -> String {
+        match self {
+            Error::Refused(text) | Error::Misuse(text) | Error::Output(text) | Error::Damaged(text) => text.spelled(spelling),
+            other => other.to_string(),
+        }
     }
 
     /// Exit code of the command.
@@ -53,7 +156,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Refused(text) | Error::Misuse(text) | Error::Output(text) | Error::Damaged(text) => f.write_str(text),
+            Error::Refused(text) | Error::Misuse(text) | Error::Output(text) | Error::Damaged(text) => text.fmt(f),
             Error::Host => f.write_str(HOST),
             Error::Undelivered { request, committed: true, why } => {
                 write!(
@@ -74,7 +177,7 @@ impl std::error::Error for Error {}
 
 impl From<privfit_kernel::account::Error> for Error {
     fn from(error: privfit_kernel::account::Error) -> Error {
-        Error::Misuse(error.to_string())
+        Error::misuse(error.to_string())
     }
 }
 
@@ -82,7 +185,7 @@ impl From<privfit_kernel::Error> for Error {
     fn from(error: privfit_kernel::Error) -> Error {
         match error {
             privfit_kernel::Error::Memory => Error::Host,
-            other => Error::Misuse(other.to_string()),
+            other => Error::misuse(other.to_string()),
         }
     }
 }

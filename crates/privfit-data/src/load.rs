@@ -220,14 +220,14 @@ pub fn check_labels(source: &Source, schema: &Schema) -> Result<()> {
     if schema.task() == Task::Location {
         return match source.labels.is_empty() {
             true => Ok(()),
-            false => {
-                Err(Error::misuse("the schema has no [target], so there are no labels: leave out --labels, or add [target]"))
-            }
+            false => Err(Error::misuse("the schema has no [target], so there are no labels: leave out ")
+                .naming("labels")
+                .words(", or add [target]")),
         };
     }
     match (apart, source.labels.is_empty()) {
-        (true, true) => Err(Error::misuse("these files hold no labels: give them with --labels FILE")),
-        (false, false) => Err(Error::misuse("these files hold their labels themselves: leave out --labels")),
+        (true, true) => Err(Error::misuse("these files hold no labels: give them with ").give("labels", "FILE")),
+        (false, false) => Err(Error::misuse("these files hold their labels themselves: leave out ").naming("labels")),
         _ => Ok(()),
     }
 }

@@ -29,7 +29,7 @@ fn put(path: &Path, bytes: &[u8], replace: bool) -> Result<()> {
         .open(&beside)
         .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
         .and_then(|()| if replace { std::fs::rename(&beside, path) } else { rename_new(&beside, path) });
-    let failed = |why: String| Error::Output(format!("cannot write {}: {why}; check its disk and its directory", path.display()));
+    let failed = |why: String| Error::output(format!("cannot write {}: {why}; check its disk and its directory", path.display()));
     if let Err(error) = written {
         let _ = std::fs::remove_file(&beside);
         return Err(failed(error.to_string()));
@@ -63,5 +63,5 @@ fn rename_new(from: &Path, to: &Path) -> std::io::Result<()> {
 pub fn sync_directory(path: &Path) -> Result<()> {
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let synced = std::fs::File::open(parent).and_then(|d| d.sync_all());
-    synced.map_err(|_| Error::Damaged(format!("the directory {} can't be synchronised: use another disk", parent.display())))
+    synced.map_err(|_| Error::damaged(format!("the directory {} can't be synchronised: use another disk", parent.display())))
 }

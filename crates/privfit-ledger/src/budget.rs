@@ -75,9 +75,10 @@ impl Rule {
     /// The rule of a cap.
     pub fn of(cap: Amount, delta: f64) -> Result<Rule> {
         if !(0.0..1.0).contains(&delta) || cap == Amount::default() {
-            return Err(Error::misuse(
-                "a budget needs a positive epsilon and a delta from 0 to below 1: give --epsilon and --delta",
-            ));
+            return Err(Error::misuse("a budget needs a positive epsilon and a delta from 0 to below 1: give ")
+                .naming("epsilon")
+                .words(" and ")
+                .naming("delta"));
         }
         if delta == 0.0 {
             return Ok(Rule { pure: cap, renyi: None });

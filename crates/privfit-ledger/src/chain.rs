@@ -80,14 +80,14 @@ impl Seal {
         let mut before = if start == 0 { ROOT } else { &entries[start - 1].hash };
         for (i, entry) in entries.iter().enumerate().skip(start) {
             if entry.sequence != i as u64 || entry.hash != self.digest(entry.sequence, before, &entry.body) {
-                let key = match self.key {
-                    Some(_) => "; or the key is another one",
-                    None => "; or it was made with a key, which --ledger-key FILE gives",
+                let damaged = Error::damaged(format!(
+                    "the ledger is damaged at record {i}, whose digest does not follow from the one before; or "
+                ));
+                let with_key = match self.key {
+                    Some(_) => damaged.words("the key is another one"),
+                    None => damaged.words("it was made with a key, which ").give("ledger_key", "FILE").words(" gives"),
                 };
-                return Err(Error::Damaged(format!(
-                    "the ledger is damaged at record {i}, whose digest does not follow from the one before{key}: restore it from a copy, \
-                     nothing is released meanwhile"
-                )));
+                return Err(with_key.words(": restore it from a copy, nothing is released meanwhile"));
             }
             before = &entry.hash;
         }

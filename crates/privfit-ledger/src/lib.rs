@@ -196,7 +196,7 @@ impl Status {
     /// Refuses a ledger that was rolled back.
     pub fn check_head(&self) -> Result<()> {
         match &self.rolled_back {
-            Some(back) => Err(Error::Refused(back.text(self.records.len()))),
+            Some(back) => Err(Error::refused(back.text(self.records.len()))),
             None => Ok(()),
         }
     }
@@ -221,7 +221,7 @@ impl Status {
         } else {
             "nothing is left: no more can be released about these data".to_string()
         };
-        Err(Error::Refused(format!(
+        Err(Error::refused(format!(
             "the budget of {cap} does not allow it: {} spent {:.1} % of it; {left}",
             if self.spent.jobs == 1 { "1 job has".into() } else { format!("{} jobs have", self.spent.jobs) },
             100.0 * self.spent.part(rule).min(1.0)
@@ -369,16 +369,14 @@ impl Ledger {
             for (record, _) in &status.records {
                 match record {
                     Record::Reserve { request, .. } if *request == job.digest => {
-                        return Err(Error::Refused(
+                        return Err(Error::refused(
                             "this request was reserved before and not released: what became of it is unknown, so it stays spent; ask \
-                             again under another --request, which is spent anew"
-                                .into(),
-                        ));
+                             again under another ")
+                        .naming("request")
+                        .words(", which is spent anew"));
                     }
                     Record::Reserve { name, .. } if *name == job.name => {
-                        return Err(Error::misuse(format!(
-                            "the name {name:?} was used for another job: give this one another --request"
-                        )));
+                        return Err(Error::misuse(format!("the name {name:?} was used for another job: give this one another ")).naming("request"));
                     }
                     _ => {}
                 }

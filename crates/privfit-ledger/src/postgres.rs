@@ -29,11 +29,11 @@ const MAKING: i64 = 0x7072_6674_6d61_6b65;
 fn failed(what: &str) -> impl Fn(postgres::Error) -> Error + '_ {
     move |e| match e.code().map(|c| c.code()) {
         Some("55P03" | "40001" | "40P01" | "57014") => {
-            Error::Refused("the ledger is busy: another job holds it; try again when that has ended".into())
+            Error::refused("the ledger is busy: another job holds it; try again when that has ended")
         }
         Some("42501" | "28000" | "28P01") => Error::misuse(format!("the ledger can't be {what}: the server refuses this user")),
         // No text of the server: it may hold an address or a password.
-        _ => Error::Refused(format!("the ledger can't be {what}: check that the server runs and has room, then try again")),
+        _ => Error::refused(format!("the ledger can't be {what}: check that the server runs and has room, then try again")),
     }
 }
 
@@ -46,11 +46,9 @@ impl Postgres {
             Some(roots) => config.connect(Tls::new(&roots, patience)?).map_err(|e| match e.code() {
                 Some(_) => failed("reached")(e),
                 // No text of the server: it may hold an address or a password.
-                None => Error::Refused(
+                None => Error::refused(
                     "the server can't be reached by TLS: check that it runs with ssl = on, that its certificate is for the name in the address, \
-                     and that its root is one of this system or of ?sslrootcert=FILE in the address"
-                        .into(),
-                ),
+                     and that its root is one of this system or of ?sslrootcert=FILE in the address"),
             }),
         }?;
         let millis = patience.as_millis();

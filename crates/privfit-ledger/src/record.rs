@@ -81,7 +81,7 @@ pub enum Record {
 impl Record {
     /// Text of the record: always the same for the same record.
     pub fn body(&self) -> Result<String> {
-        serde_json::to_string(self).map_err(|_| Error::Damaged("a record can't be written as JSON: report this".into()))
+        serde_json::to_string(self).map_err(|_| Error::damaged("a record can't be written as JSON: report this"))
     }
 
     /// Reads a text; whatever is not exactly a record is damaged.
@@ -131,7 +131,7 @@ fn unread(body: &str) -> Error {
         version: u32,
     }
     match serde_json::from_str::<Probe>(body) {
-        Ok(probe) if probe.open.version > VERSION => Error::Damaged(format!(
+        Ok(probe) if probe.open.version > VERSION => Error::damaged(format!(
             "the ledger has version {} and this program reads up to {VERSION}: use a newer privfit",
             probe.open.version
         )),

@@ -50,10 +50,10 @@ fn busy(error: &rusqlite::Error) -> bool {
 fn failed(what: &str) -> impl Fn(rusqlite::Error) -> Error + '_ {
     use rusqlite::ErrorCode::*;
     move |e| match e.sqlite_error_code() {
-        _ if busy(&e) => Error::Refused(BUSY.into()),
+        _ if busy(&e) => Error::refused(BUSY),
         Some(DiskFull | SystemIoFailure | ReadOnly | CannotOpen | PermissionDenied | OutOfMemory) => {
             // No text of the library: it may hold a path. A file with a flipped bit can look like any of these.
-            Error::Damaged(format!(
+            Error::damaged(format!(
                 "the ledger can't be {what}: check that its disk has room and can be written to, then try again"
             ))
         }
@@ -111,10 +111,9 @@ impl Sqlite {
             let same =
                 connection.query_row("SELECT hash FROM record WHERE sequence = ?1", [count - 1], |r| r.get::<_, String>(0));
             if same.optional().map_err(failed("read"))?.as_deref() != Some(hash.as_str()) {
-                return Err(Error::Damaged(
+                return Err(Error::damaged(
                     "beside the ledger lies a log of an earlier time, which would undo what came later: move the file that ends with -wal away, \
-                     nothing is released meanwhile"
-                        .into(),
+                     nothing is released meanwhile",
                 ));
             }
         }
@@ -150,7 +149,7 @@ impl<'a> Held<'a> {
             std::io::ErrorKind::NotFound => missing(path),
             _ => {
                 let what = if alone { "writing" } else { "reading" };
-                Error::Refused(format!("the ledger {} can't be opened for {what}: check its permissions", path.display()))
+                Error::refused(format!("the ledger {} can't be opened for {what}: check its permissions", path.display()))
             }
         })?;
         let wait = Duration::from_millis(2);
@@ -167,7 +166,7 @@ impl<'a> Held<'a> {
                 }
             }
         }
-        Err(Error::Refused(BUSY.into()))
+        Err(Error::refused(BUSY))
     }
 
     /// Whether the path still leads to the file that is locked.
@@ -200,7 +199,7 @@ fn settle(connection: Connection, patience: Duration) -> Result<()> {
             _ => std::thread::sleep(wait),
         }
     }
-    Err(Error::Refused(BUSY.into()))
+    Err(Error::refused(BUSY))
 }
 
 /// Opens a file that says that it is this application's.
@@ -272,8 +271,8 @@ impl Sqlite {
             return Err(damaged("a journal that is not ours lies beside it"));
         }
         if std::fs::metadata(beside(&self.path, "-wal")).is_ok_and(|m| m.len() > 0) {
-            return Err(Error::Refused(
-                "the ledger can't be written to and a job left its log beside it: open it once with permission to write".into(),
+            return Err(Error::refused(
+                "the ledger can't be written to and a job left its log beside it: open it once with permission to write",
             ));
         }
         let connection = plain(&self.path).map_err(failed("opened"))?;

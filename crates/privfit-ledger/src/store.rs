@@ -72,5 +72,5 @@ pub(super) fn check_append(entries: &[Entry], append: &Append) -> Result<()> {
 }
 
 pub(super) fn damaged(what: &str) -> Error {
-    Error::Damaged(format!("the ledger is damaged ({what}): restore it from a copy, nothing is released meanwhile"))
+    Error::damaged(format!("the ledger is damaged ({what}): restore it from a copy, nothing is released meanwhile"))
 }

@@ -128,7 +128,7 @@ impl Ledger {
         });
         match known.and_then(|request| status.released(request).map(|digest| (request, digest))) {
             Some((request, digest)) => self.kept(request, digest),
-            None => Err(Error::Refused(format!("nothing was released under {wanted:?}: see `privfit ledger show`"))),
+            None => Err(Error::refused(format!("nothing was released under {wanted:?}: see `privfit ledger show`"))),
         }
     }
 }

@@ -91,7 +91,7 @@ pub(crate) fn ledger_verify(py: Python<'_>, place: &str, key: Option<&str>, mode
         for bytes in &models {
             checks.extend(against_ledger(&status, &Artifact::from_bytes(bytes)?, bytes));
         }
-        serde_json::to_string(&checks).map_err(|_| Error::Damaged("the checks can't be written as JSON".into()))
+        serde_json::to_string(&checks).map_err(|_| Error::damaged("the checks can't be written as JSON"))
     })
 }
 

@@ -112,7 +112,7 @@ impl Model {
     /// The certificate as JSON.
     fn certificate_json(&self) -> PyResult<String> {
         serde_json::to_string(&self.restated()?)
-            .map_err(|_| raised(Error::Damaged("the certificate can't be written as JSON: fetch it again".into())))
+            .map_err(|_| raised(Error::damaged("the certificate can't be written as JSON: fetch it again")))
     }
 
     /// Works every number of the certificate out again; with a ledger also whether the model stands in it. Checks as JSON.
@@ -126,7 +126,7 @@ impl Model {
                 checks.extend(own);
                 checks.extend(against_ledger(&status, &self.artifact, &self.bytes));
             }
-            serde_json::to_string(&checks).map_err(|_| Error::Damaged("the checks can't be written as JSON".into()))
+            serde_json::to_string(&checks).map_err(|_| Error::damaged("the checks can't be written as JSON"))
         })
     }
 }
@@ -134,7 +134,7 @@ impl Model {
 impl Model {
     /// The certificate as this version recomputes it, never the words of the file.
     fn restated(&self) -> PyResult<privfit::Certificate> {
-        let missing = || Error::Refused("the certificate was not worked out: verify() says why".into());
+        let missing = || Error::refused("the certificate was not worked out: verify() says why");
         examine(&self.artifact).certificate.ok_or_else(|| raised(missing()))
     }
 

@@ -66,10 +66,10 @@ pub fn for_model(version: &str, method: &str) -> Result<Vec<Advisory>> {
 /// Reads a list, for example a newer one than was compiled in. An entry that can't be understood is an error: a warning that is
 /// skipped looks like none.
 pub fn parse(text: &str) -> Result<Vec<Advisory>> {
-    let wrong = |what: String| Error::Damaged(format!("the list of advisories is damaged: {what}; fetch it again"));
+    let wrong = |what: String| Error::damaged(format!("the list of advisories is damaged: {what}; fetch it again"));
     let file: File = serde_json::from_str(text).map_err(|e| wrong(e.to_string()))?;
     if (file.format.as_str(), file.version) != ("privfit-advisories", 1) {
-        return Err(Error::Damaged("the list of advisories has another format: use a newer privfit".into()));
+        return Err(Error::damaged("the list of advisories has another format: use a newer privfit"));
     }
     for advisory in &file.advisories {
         let fixed = Version::parse(&advisory.fixed_in).map_err(|e| wrong(format!("{}: {e}", advisory.id)))?;

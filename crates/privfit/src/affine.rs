@@ -42,9 +42,9 @@ fn score_names(artifact: &Artifact) -> Vec<String> {
 /// Coefficients in the units of the columns.
 pub fn coefficients(artifact: &Artifact) -> Result<Value> {
     let schema = &artifact.schema;
-    let fix = "use --format onnx or --format csv";
+    let fix = "export it as ONNX or as CSV";
     if schema.task() == Task::Location {
-        return Err(Error::misuse("the model is a point: print it in its units with `privfit predict --model FILE`"));
+        return Err(Error::misuse("the model is a point: print it in its units with `privfit predict`"));
     }
     if artifact.model.map.is_some() {
         return Err(Error::misuse(format!("the model changes each row by itself and has no coefficients in units: {fix}")));

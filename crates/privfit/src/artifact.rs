@@ -69,7 +69,7 @@ pub(crate) fn digest_of_file(bytes: &[u8]) -> String {
 }
 
 fn damaged(what: &str) -> Error {
-    Error::Damaged(format!("the model file is damaged ({what}): fetch it again from where it was written"))
+    Error::damaged(format!("the model file is damaged ({what}): fetch it again from where it was written"))
 }
 
 impl Artifact {
@@ -113,7 +113,7 @@ impl Artifact {
     pub fn to_json(&self) -> Result<String> {
         let file = File { sha256: ZEROS.into(), artifact: self.clone() };
         let text = serde_json::to_string_pretty(&file);
-        let mut text = text.map_err(|_| Error::Damaged("the model can't be written as JSON".into()))? + "\n";
+        let mut text = text.map_err(|_| Error::damaged("the model can't be written as JSON"))? + "\n";
         let digest = derive::hex(&[text.as_bytes()]);
         text.truncate(text.len() - TAIL.len() - ZEROS.len());
         Ok(text + &digest + TAIL)
@@ -143,13 +143,13 @@ impl Artifact {
             return Err(damaged("it is not a model file"));
         }
         if head.version > VERSION {
-            return Err(Error::Damaged(format!(
+            return Err(Error::damaged(format!(
                 "the model file has format {} and this program reads {VERSION}: use a newer privfit",
                 head.version
             )));
         }
         if head.version < OLDEST {
-            return Err(Error::Damaged(format!(
+            return Err(Error::damaged(format!(
                 "the model file has format {}, which was never published, and this program reads {OLDEST} to {VERSION}: fit it again",
                 head.version
             )));

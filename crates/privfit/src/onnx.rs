@@ -31,7 +31,7 @@ const TINY: f64 = 1e-300;
 pub fn export(artifact: &Artifact, file: &[u8]) -> Result<Vec<u8>> {
     let task = artifact.schema.task();
     if task == Task::Location {
-        return Err(Error::misuse("the model is a point and predicts nothing: print it with `privfit predict --model FILE`"));
+        return Err(Error::misuse("the model is a point and predicts nothing: print it with `privfit predict`"));
     }
     let mut graph = Graph::default();
     let row = encoded_row(&mut graph, &artifact.schema);

@@ -89,5 +89,5 @@ impl LedgerReport {
 
 fn json(report: &impl serde::Serialize) -> Result<String> {
     let text = serde_json::to_string_pretty(report);
-    text.map(|t| t + "\n").map_err(|_| Error::Damaged("the report can't be written as JSON: fetch the file again".into()))
+    text.map(|t| t + "\n").map_err(|_| Error::damaged("the report can't be written as JSON: fetch the file again"))
 }

@@ -88,7 +88,7 @@ fn write(path: &Path, text: &str, mode: u32) -> Result<()> {
 pub fn sign(model: &[u8], private_key: &str) -> Result<String> {
     Artifact::from_bytes(model)?;
     let sha256 = digest_of_file(model);
-    let own = SigningKey::from_bytes(&key(private_key, PRIVATE, "make one with `privfit certificate key --out NAME`")?);
+    let own = SigningKey::from_bytes(&key(private_key, PRIVATE, "make one with `privfit certificate key`")?);
     let signed = Signed {
         format: "privfit-signature".into(),
         version: 1,
@@ -105,7 +105,7 @@ pub fn check(model: &[u8], signature: &str, public_key: &str) -> Result<Check> {
     let fix = "give the file that ends with .pub";
     let public = key(public_key, PUBLIC, fix)?;
     let who = VerifyingKey::from_bytes(&public).map_err(|_| Error::misuse(format!("the public key is none: {fix}")))?;
-    let damaged = || Error::Damaged("the signature file is damaged: fetch it again from where the model was published".into());
+    let damaged = || Error::damaged("the signature file is damaged: fetch it again from where the model was published");
     let signed: Signed = serde_json::from_str(signature).map_err(|_| damaged())?;
     if (signed.format.as_str(), signed.version) != ("privfit-signature", 1) {
         return Err(damaged());

@@ -54,7 +54,7 @@ impl LedgerArguments {
         let out = out.map_or(String::new(), |out| format!(" --out {}", shell(&out.to_string_lossy())));
         let ledger = shell(&without_password(self.ledger.as_deref().unwrap_or_default()));
         let command = format!("privfit ledger export {ledger}{key} --request {request}{out}");
-        Failure(Error::Output(match committed {
+        Failure(Error::output(match committed {
             true => format!(
                 "the release is committed and was not delivered ({why}): fetch it, which spends nothing, with\n  {command}"
             ),

@@ -1,7 +1,7 @@
 //! A table that does not exist, by its public facts, and what a method would plan for it.
 
 use super::settings::settings;
-use crate::ui::Misuse;
+use crate::ui::Failure;
 use privfit::account::Adjacency;
 use privfit::constraint::Constraint;
 use privfit::forecast::Forecast;
@@ -34,21 +34,21 @@ pub(crate) struct Planned {
 }
 
 impl PlannedTable {
-    pub(crate) fn schema(&self) -> Result<Schema, Misuse> {
+    pub(crate) fn schema(&self) -> Result<Schema, Failure> {
         let Some(entry) = loss::find(&self.loss) else {
             let known: Vec<&str> = loss::ALL.iter().map(|l| l.name).collect();
             let hint = privfit::nearest::hint(&self.loss, known.iter().copied());
-            return Err(Misuse(format!("unknown loss {:?}: {hint}known are {}", self.loss, known.join(", "))));
+            return Err(Failure::misuse(format!("unknown loss {:?}: {hint}known are {}", self.loss, known.join(", "))));
         };
         if entry.kind != Kind::Classes && self.classes.is_some() {
-            return Err(Misuse(format!("loss {} has no classes: leave out --classes", entry.name)));
+            return Err(Failure::misuse(format!("loss {} has no classes: leave out --classes", entry.name)));
         }
         let classes = self.classes.unwrap_or(if entry.many { 3 } else { 2 });
         if !(2..=100_000).contains(&classes) {
-            return Err(Misuse(format!("--classes is {classes}: give a whole number from 2 to 100000")));
+            return Err(Failure::misuse(format!("--classes is {classes}: give a whole number from 2 to 100000")));
         }
         if !(1..=MOST).contains(&self.features) {
-            return Err(Misuse(format!("--features is {}: give a whole number from 1 to {MOST}", self.features)));
+            return Err(Failure::misuse(format!("--features is {}: give a whole number from 1 to {MOST}", self.features)));
         }
         let values = match entry.kind {
             Kind::Classes => TargetValues::Classes((0..classes).map(|c| c.to_string()).collect()),
@@ -91,8 +91,8 @@ impl PlannedTable {
 }
 
 /// The plan of a job, or why there is none.
-pub(crate) fn planned(job: &Job, rows: u64) -> Result<Planned, String> {
-    let prepared = prepare(job, rows, false).map_err(|e| e.to_string())?;
+pub(crate) fn planned(job: &Job, rows: u64) -> Result<Planned, Failure> {
+    let prepared = prepare(job, rows, false)?;
     let forecast = privfit::forecast::forecast(&prepared.problem, prepared.plan.as_ref());
     let plan = prepared.plan.describe().into_iter().map(|(k, v)| (k.to_string(), v)).collect();
     Ok(Planned { forecast, plan, noise: prepared.plan.gradient_noise() })
@@ -103,7 +103,7 @@ pub(crate) fn planned(job: &Job, rows: u64) -> Result<Planned, String> {
 pub(crate) fn example_plan(method: &str, loss: &str, delta: f64, extra: &str) -> Vec<(String, String)> {
     let words: Vec<&str> = extra.split_whitespace().collect();
     let after = |flag: &str| words.windows(2).filter(|w| w[0] == flag).map(|w| w[1].to_string()).collect::<Vec<_>>();
-    let facts = || -> Result<PlannedTable, Misuse> {
+    let facts = || -> Result<PlannedTable, Failure> {
         Ok(PlannedTable {
             rows: 100_000,
             features: 20,
@@ -112,15 +112,13 @@ pub(crate) fn example_plan(method: &str, loss: &str, delta: f64, extra: &str) ->
             epsilon: 1.0,
             delta: Some(delta),
             adjacency: Adjacency::ZeroOut,
-            settings: settings(&after("--set")).map_err(|f| Misuse(f.0.to_string()))?,
-            constraint: (after("--constraint").first())
-                .map_or(Ok(Constraint::None), |c| Constraint::parse(c))
-                .map_err(|e| Misuse(e.to_string()))?,
+            settings: settings(&after("--set"))?,
+            constraint: (after("--constraint").first()).map_or(Ok(Constraint::None), |c| Constraint::parse(c))?,
         })
     };
-    let plan = || -> Result<Planned, String> {
-        let facts = facts().map_err(|m| m.0)?;
-        let job = facts.job(facts.schema().map_err(|m| m.0)?, delta);
+    let plan = || -> Result<Planned, Failure> {
+        let facts = facts()?;
+        let job = facts.job(facts.schema()?, delta);
         planned(&Job { method: method.into(), compare: words.contains(&"--compare"), ..job }, facts.rows)
     };
     plan().map(|p| p.plan).unwrap_or_default()

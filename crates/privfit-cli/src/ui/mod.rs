@@ -36,10 +36,10 @@ impl From<privfit::Error> for Failure {
     }
 }
 
-impl From<Misuse> for Failure {
-    fn from(misuse: Misuse) -> Failure {
-        Failure::misuse(misuse.0)
-    }
+/// An argument as the command has it.
+pub(crate) fn as_flag(name: &str, value: Option<&str>) -> String {
+    let name = name.replace('_', "-");
+    value.map_or(format!("--{name}"), |value| format!("--{name} {value}"))
 }
 
 /// From here on private data are open: a panic says nothing, and no core is dumped.
@@ -53,9 +53,6 @@ pub(crate) fn quiet() {
     }
 }
 
-/// A misuse: one sentence that ends with the fix.
-pub(crate) struct Misuse(pub(crate) String);
-
 /// Why a file could not be written: the host's failure if its disk is full or fails, the caller's if the path is wrong.
 pub(crate) fn unwritable(path: &std::path::Path, error: &std::io::Error) -> Failure {
     use std::io::ErrorKind::{AlreadyExists, IsADirectory, NotADirectory, NotFound, PermissionDenied};
@@ -64,7 +61,7 @@ pub(crate) fn unwritable(path: &std::path::Path, error: &std::io::Error) -> Fail
         AlreadyExists | IsADirectory | NotADirectory | NotFound | PermissionDenied => {
             Failure::misuse(format!("cannot write {path}: {error}; give another path"))
         }
-        _ => Failure(privfit::Error::Output(format!("cannot write {path}: {error}; check its disk"))),
+        _ => Failure(privfit::Error::output(format!("cannot write {path}: {error}; check its disk"))),
     }
 }
 

@@ -7,8 +7,7 @@ use privfit::verify::{Answer, Verdict};
 
 /// As JSON.
 pub(crate) fn json(value: &impl serde::Serialize) -> Result<serde_json::Value, Failure> {
-    serde_json::to_value(value)
-        .map_err(|_| Failure(Error::Damaged("the certificate can't be written as JSON: fetch it again".into())))
+    serde_json::to_value(value).map_err(|_| Failure(Error::damaged("the certificate can't be written as JSON: fetch it again")))
 }
 
 /// Prints the verdict and its checks; a refusal if one does not hold, or was not made and that is not allowed.

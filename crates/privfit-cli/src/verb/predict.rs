@@ -93,7 +93,7 @@ impl Predict {
         }
         match (sink.flush(), &self.out) {
             (Ok(()), _) if !failed => {}
-            (_, Some(path)) => return Err(Failure(Error::Output(format!("cannot write {}: check the disk", path.display())))),
+            (_, Some(path)) => return Err(Failure(Error::output(format!("cannot write {}: check the disk", path.display())))),
             (_, None) => output::lost(),
         }
         Ok(())

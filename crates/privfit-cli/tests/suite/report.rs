@@ -140,7 +140,7 @@ fn results_are_lines_of_runs_too() {
     assert!(page.contains("2 runs from 70.00 % to 72.00 %") && page.contains("without privacy: 90.00 %"), "{page}");
     at.write("bad.json", "{\"accuracy\": \"high\"}");
     assert_eq!(
-        at.refused("report m.json --results bad.json --out r.html", 2, "give what `privfit evaluate --format json` prints"),
+        at.refused("report m.json --results bad.json --out r.html", 2, "give the JSON that `privfit evaluate` prints"),
         ""
     );
 }

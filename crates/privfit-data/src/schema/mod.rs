@@ -406,7 +406,7 @@ impl Keys {
         match self.table.remove(key) {
             Some(Value::Table(t)) => Ok(Keys::new(key, t)),
             Some(_) => self.wrong(key, "give a table"),
-            None => Err(Error::misuse(format!("the schema has no [{key}] table: add one (see `privfit schema --help`)"))),
+            None => Err(Error::misuse(format!("the schema has no [{key}] table: add one (`privfit schema` has an example)"))),
         }
     }
 

@@ -67,12 +67,13 @@ pub fn audit(question: &Question, canaries: u64, progress: &dyn Fn()) -> Result<
     }
     let own_loss = loss::usual_name(Task::Classes(2));
     if question.schema.is_some() || question.loss.as_deref().is_some_and(|l| l != own_loss) {
-        return Err(Error::misuse(format!(
-            "canaries bring their own schema and the {own_loss} loss: leave out --schema and --loss"
-        )));
+        return Err(Error::misuse(format!("canaries bring their own schema and the {own_loss} loss: leave out "))
+            .naming("schema")
+            .words(" and ")
+            .naming("loss"));
     }
     if question.adjacency == Adjacency::ReplaceOne {
-        return Err(Error::misuse("a canary takes part or not: use --adjacency zero-out or add-remove"));
+        return Err(Error::misuse("a canary takes part or not: use ").give("adjacency", "zero-out").words(" or add-remove"));
     }
     if !(20..=200_000).contains(&canaries) {
         return Err(Error::misuse(format!("{canaries} canaries are asked for: give 20 to 200000")));

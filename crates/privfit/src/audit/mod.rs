@@ -8,12 +8,11 @@
 //! | [`canaries`] | can it be told which of many records took part in one run? | one run |
 //! | [`precision`] | are released numbers on their public grid, and can noise be computed from them? | exact, and 300 runs |
 //!
-//! All look at a [`Subject`]. Shipped methods are subjects ([`Shipped`]), and so are mechanisms that are broken on purpose
-//! ([`broken`]), so that the same auditors judge both; an auditor that misses one of the latter is broken itself.
+//! All look at a [`Subject`]. Shipped methods are subjects ([`Shipped`]), and so are the mechanisms of the tests that are broken on
+//! purpose, so that the same auditors judge both; an auditor that misses one of the latter is broken itself.
 
 pub mod bounds;
 #[doc(hidden)]
-pub mod broken;
 pub mod canaries;
 pub mod discriminant;
 pub mod distribution;

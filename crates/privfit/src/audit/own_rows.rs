@@ -8,9 +8,9 @@ use crate::schema::{Schema, UnitOfPrivacy};
 /// Encoded rows of files, with their labels.
 pub fn own_rows(source: &Source, schema: &Schema) -> Result<Vec<Row>> {
     if schema.unit != UnitOfPrivacy::Row {
-        return Err(Error::misuse(
-            "audits on records of your own take one row to a unit: leave out --data, or use unit = \"row\"",
-        ));
+        return Err(Error::misuse("audits on records of your own take one row to a unit: leave out ")
+            .naming("data")
+            .words(", or use unit = \"row\""));
     }
     check_labels(source, schema)?;
     let mut out = Vec::new();

@@ -103,9 +103,8 @@ impl Shipped {
         }
         let prepared = crate::verify::prepared(artifact)?;
         if !crate::verify::same_event(prepared.plan.event(), &artifact.guarantee.event) {
-            return Err(Error::Refused(
-                "the file records another event than its own facts give: verify it first with `privfit certificate verify`"
-                    .into(),
+            return Err(Error::refused(
+                "the file records another event than its own facts give: verify it first with `privfit certificate verify`",
             ));
         }
         let (adjacency, delta) = (artifact.guarantee.adjacency, artifact.guarantee.delta);

@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 pub fn entry(certificate: &Certificate, declared: &Declared) -> Result<Value> {
     let c = certificate;
     if !c.guarantee.private {
-        return Err(Error::Refused(
-            "the model is not private: a registry of private deployments has no place for it, fit it with noise".into(),
+        return Err(Error::refused(
+            "the model is not private: a registry of private deployments has no place for it, fit it with noise",
         ));
     }
     let epsilon = match c.guarantee.asked_adjacency {
@@ -20,8 +20,8 @@ pub fn entry(certificate: &Certificate, declared: &Declared) -> Result<Value> {
         Adjacency::AddRemove => c.guarantee.add_remove,
     };
     let Some(epsilon) = epsilon else {
-        return Err(Error::Refused(
-            "the model has no finite epsilon under the adjacency asked for: there is nothing to register".into(),
+        return Err(Error::refused(
+            "the model has no finite epsilon under the adjacency asked for: there is nothing to register",
         ));
     };
     let d = declared;
@@ -35,9 +35,10 @@ pub fn entry(certificate: &Certificate, declared: &Declared) -> Result<Value> {
     let missing: Vec<&str> = needed.iter().filter(|n| n.1).map(|n| n.0).collect();
     if !missing.is_empty() {
         return Err(Error::misuse(format!(
-            "the registry requires {}: write them into a file with a table [registry] and give it with --registry FILE",
+            "the registry requires {}: write them into a file with a table [registry] and give it with ",
             missing.join(", ")
-        )));
+        ))
+        .give("registry", "FILE"));
     }
     let shown = |text: &Option<String>| text.clone().unwrap_or_default();
     let day = shown(&d.publication_date);

@@ -172,7 +172,7 @@ fn basis(c: &Certificate, released: &[String], p: &mut Page) {
     p.list("released", released.iter().map(String::as_str));
     let mut releases: Vec<String> = m.releases.iter().take(LISTED).map(release_line).collect();
     if m.releases.len() > LISTED {
-        releases.push(format!("and {} more: --format json lists them", m.releases.len() - LISTED));
+        releases.push(format!("and {} more: the JSON form lists them", m.releases.len() - LISTED));
     }
     p.list("noise", releases.iter().map(String::as_str));
     let plan: Vec<String> = m.plan.iter().map(|(k, v)| format!("{k}: {v}")).collect();
@@ -196,7 +196,7 @@ fn basis(c: &Certificate, released: &[String], p: &mut Page) {
 fn rest(c: &Certificate, p: &mut Page) {
     p.heading("What it rests on");
     let enforced: Vec<&str> = c.assumptions.enforced.iter().map(|e| e.what.as_str()).collect();
-    p.line("enforced", &format!("{} (--format json names the test behind each)", enforced.join("; ")));
+    p.line("enforced", &format!("{} (the JSON form names the test behind each)", enforced.join("; ")));
     p.list("assumed", c.assumptions.assumed.iter().map(String::as_str));
     p.heading("Before training");
     p.line("method", &format!("chosen {}", c.preparation.method));

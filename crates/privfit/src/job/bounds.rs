@@ -151,7 +151,7 @@ pub fn prepare(draft: Draft, facts: PublicFacts, beyond: f64) -> Result<BoundsRe
         return Err(Error::misuse("private bounds need a delta above 0: 1/rows^2 is a common choice"));
     }
     if !(0.0..=0.25).contains(&beyond) {
-        return Err(Error::misuse(format!("--beyond is {beyond}: give a number from 0 to 0.25")));
+        return Err(Error::misuse("").naming("beyond").words(format!(" is {beyond}: give a number from 0 to 0.25")));
     }
     let (noise, event) = noise(draft.open.len(), facts.target, facts.adjacency, facts.rows)?;
     Ok(BoundsRelease { draft, facts, edges: edges(), noise, event, beyond })
@@ -205,7 +205,7 @@ impl Release for BoundsRelease {
     }
 
     fn read(&self, bytes: &[u8]) -> Result<Output> {
-        let damaged = |_| Error::Damaged("the released schema is not text: fetch the ledger again".into());
+        let damaged = |_| Error::damaged("the released schema is not text: fetch the ledger again");
         Ok(Output::Bounds(String::from_utf8(bytes.to_vec()).map_err(damaged)?))
     }
 }

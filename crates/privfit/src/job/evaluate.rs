@@ -243,7 +243,7 @@ impl Release for Measurement {
     }
 
     fn read(&self, bytes: &[u8]) -> Result<Output> {
-        let damaged = |_| Error::Damaged("the released metrics can't be read: use a newer privfit".into());
+        let damaged = |_| Error::damaged("the released metrics can't be read: use a newer privfit");
         Ok(Output::Metrics(serde_json::from_slice(bytes).map_err(damaged)?))
     }
 }

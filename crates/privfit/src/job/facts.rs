@@ -36,9 +36,11 @@ impl PublicFacts {
         }
         let usual = 1.0 / (rows.max(2) as f64).powi(2);
         let Some(delta) = delta else {
-            return Err(Error::misuse(format!(
-                "delta is missing: add --delta {usual:.1e} (1/rows^2), or --delta 0 for pure privacy"
-            )));
+            return Err(Error::misuse("delta is missing: add ")
+                .give("delta", format!("{usual:.1e}"))
+                .words(" (1/rows^2), or ")
+                .give("delta", "0")
+                .words(" for pure privacy"));
         };
         if !(0.0..1.0).contains(&delta) {
             return Err(Error::misuse(format!("delta is {delta}: give a number from 0 to below 1")));
@@ -98,19 +100,23 @@ pub fn public_rows(
     source.map_or(Ok(()), |source| source.check(schema))?;
     let declared = match (declared, schema.rows) {
         (Some(a), Some(b)) if a != b => {
-            return Err(Error::misuse(format!("--rows says {a} and the schema says {b}: give the same number, or one of them")));
+            return Err(Error::misuse("")
+                .naming("rows")
+                .words(format!(" says {a} and the schema says {b}: give the same number, or one of them")));
         }
         (a, b) => a.or(b),
     };
     let grouped = schema.unit != UnitOfPrivacy::Row;
     match (declared, source) {
         (None, _) if grouped => {
-            Err(Error::misuse("with a unit column the number of units is not counted: add units = N to [dataset], or --rows N"))
+            Err(Error::misuse("with a unit column the number of units is not counted: add units = N to [dataset], or ")
+                .give("rows", "N"))
         }
         (None, _) if adjacency == Adjacency::AddRemove => {
-            Err(Error::misuse("under add-remove the number of rows is private: declare a public estimate with --rows N"))
+            Err(Error::misuse("under add-remove the number of rows is private: declare a public estimate with ")
+                .give("rows", "N"))
         }
-        (None, None) => Err(Error::misuse("without data the number of rows must be declared: add --rows N")),
+        (None, None) => Err(Error::misuse("without data the number of rows must be declared: add ").give("rows", "N")),
         (Some(rows), _) if grouped || adjacency == Adjacency::AddRemove => Ok((rows, false)),
         (Some(rows), None) => Ok((rows, false)),
         (declared, Some(source)) => {

@@ -90,9 +90,9 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
     let task = job.schema.task();
     let Some(name) = job.loss.as_deref().or(loss::usual(task).map(|l| l.name)) else {
         // A forgotten target must not become another task.
-        return Err(Error::misuse(
-            "the schema has no [target]: add one, or ask for a point with --loss mean or --loss geometric-median",
-        ));
+        let forgotten = Error::misuse("the schema has no [target]: add one, or ask for a point with ");
+        let points = loss::ALL.iter().filter(|l| l.fits(task)).enumerate();
+        return Err(points.fold(forgotten, |e, (i, l)| if i > 0 { e.words(" or ") } else { e }.give("loss", l.name)));
     };
     let Some(loss) = loss::find(name) else {
         let known: Vec<&str> = loss::ALL.iter().map(|l| l.name).collect();
@@ -105,34 +105,37 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
     {
         let high = if high > 0.0 { high } else { 100.0 };
         return Err(Error::misuse(format!(
-            "loss {} is for counts from 0 and the target begins at {low}: give bounds = [0, {high}] in [target], or use \
-             --loss squared",
+            "loss {} is for counts from 0 and the target begins at {low}: give bounds = [0, {high}] in [target], or use ",
             loss.name
-        )));
+        ))
+        .give("loss", loss::usual_name(task)));
     }
     let named = method::find(&job.method);
     if let Some(published) = named.filter(|m| m.published && !job.compare) {
-        return Err(Error::misuse(format!(
-            "{} is a published form and may not guarantee what it is asked for: use its repaired form (`privfit methods`), or add \
-             --compare to run it and see what it truly guarantees",
-            published.name
-        )));
+        return Err(Error::misuse(format!("{} is a published form and may not guarantee what it is asked for: use its repaired form (`privfit methods`), or add ", published.name)).naming("compare").words(" to run it and see what it truly guarantees"));
     }
     let pure = named.is_some_and(|m| m.can.pure_by_default);
     let delta = job.delta.or(pure.then_some(0.0));
     if delta.is_none() {
-        return Err(Error::misuse(format!(
-            "delta is missing: add --delta {:.1e} (1/rows^2){}",
-            1.0 / (rows.max(2) as f64).powi(2),
-            if task == Task::Location { "" } else { ", or --method output --delta 0 for pure privacy" }
-        )));
+        let missing = Error::misuse("delta is missing: add ")
+            .give("delta", format!("{:.1e}", 1.0 / (rows.max(2) as f64).powi(2)))
+            .words(" (1/rows^2)");
+        return Err(match task {
+            Task::Location => missing,
+            _ => missing
+                .words(", or ")
+                .give("method", method::output::METHOD.name)
+                .words(" with ")
+                .give("delta", "0")
+                .words(" for pure privacy"),
+        });
     }
     let (asked, large) = ((job.epsilon, delta), job.allow_large_delta);
     let facts =
         PublicFacts::new(job.schema.clone(), (rows, counted), job.adjacency, asked, large).map_err(|error| match delta {
             // Only a fit can be told that it is meant.
             Some(delta) if delta < 1.0 && large_delta(delta, rows) && !large => {
-                Error::misuse(format!("{error}, or --allow-large-delta if you mean it"))
+                error.words(", or ").naming("allow_large_delta").words(" if you mean it")
             }
             _ => error,
         })?;

@@ -76,7 +76,11 @@ impl OutputTarget<'_> {
         if self.replace || !there || ledger.is_some_and(|l| l.released_before().is_some_and(|bytes| self.holds(&bytes))) {
             return Ok(());
         }
-        Err(Error::misuse(format!("{} is there already: give another --out, or --force to lose it", self.path.display())))
+        Err(Error::misuse(format!("{} is there already: give another ", self.path.display()))
+            .naming("out")
+            .words(", or ")
+            .naming("force")
+            .words(" to lose it"))
     }
 
     fn holds(&self, bytes: &[u8]) -> bool {
@@ -241,7 +245,7 @@ fn run(release: &dyn Release, context: &Context<'_>, position: Option<&Position>
 /// A process that is not the first: what the first one published is what counts.
 fn follow(release: &dyn Release, context: Context<'_>) -> Result<Delivered> {
     if context.engine.agree(&[])? != GO {
-        return Err(Error::Refused("this request was released before, and the first process delivers it again".into()));
+        return Err(Error::refused("this request was released before, and the first process delivers it again"));
     }
     run(release, &context, None).inspect_err(|_| context.engine.abandon())?;
     let bytes = context.engine.agree(&[])?;
@@ -263,7 +267,7 @@ fn lead(release: &dyn Release, mut context: Context<'_>, begin: &dyn Fn() -> Res
     begin()?;
     // Whatever fails from here on, what was reserved stays spent, and whoever reads the message should know.
     let output = run(release, &context, spent.as_ref().map(|s| &s.position)).map_err(|error| match error {
-        Error::Misuse(text) if spent.is_some() => Error::Misuse(format!("{text} (what was reserved stays spent)")),
+        error @ Error::Misuse(_) if spent.is_some() => error.words(" (what was reserved stays spent)"),
         other => other,
     })?;
     let bytes = output.bytes()?;
@@ -272,7 +276,7 @@ fn lead(release: &dyn Release, mut context: Context<'_>, begin: &dyn Fn() -> Res
     }
     out.map_or(Ok(()), |out| out.publish(&bytes)).map_err(|error| match &spent {
         Some(spent) => spent.undelivered(true)(error),
-        None => Error::Output(format!("{error}; what was made is lost, and another run has a privacy cost of its own")),
+        None => Error::output(format!("{error}; what was made is lost, and another run has a privacy cost of its own")),
     })?;
     Ok(Delivered { output, bytes, before: false, request: spent.map(|s| s.name) })
 }

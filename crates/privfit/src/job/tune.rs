@@ -239,7 +239,9 @@ pub(crate) fn plan(job: &Job, tuning: &Tuning, methods: Option<&[String]>, rows:
         return Err(Error::misuse(format!("there are {count} candidates: give between 1 and {most}")));
     }
     if job.schema.task() == Task::Location || job.compare {
-        return Err(Error::misuse("tuning is for models with a target that are private: add [target], and leave out --compare"));
+        return Err(
+            Error::misuse("tuning is for models with a target that are private: add [target], and leave out ").naming("compare")
+        );
     }
     let stopping = tuning.stopping()?;
     let part = tuning.held_out.unwrap_or(0.1);
@@ -250,10 +252,9 @@ pub(crate) fn plan(job: &Job, tuning: &Tuning, methods: Option<&[String]>, rows:
     let whole = fit::prepare(job, rows, counted)?;
     let target = whole.problem.target;
     if target.delta == 0.0 {
-        return Err(Error::misuse(format!(
-            "tuning needs a delta above 0: give --delta {:.1e} (1/rows^2)",
-            1.0 / (rows.max(2) as f64).powi(2)
-        )));
+        return Err(Error::misuse("tuning needs a delta above 0: give ")
+            .give("delta", format!("{:.1e}", 1.0 / (rows.max(2) as f64).powi(2)))
+            .words(" (1/rows^2)"));
     }
     let trial_rows = ((rows as f64 * part).round() as u64).max(1);
     if trial_rows >= rows {

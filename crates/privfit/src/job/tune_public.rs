@@ -46,7 +46,7 @@ pub fn rank(
     progress: &dyn Fn(),
 ) -> Result<Vec<Tried>> {
     if job.schema.unit != UnitOfPrivacy::Row {
-        return Err(Error::misuse("tuning on public rows is for unit = \"row\": tune without --public"));
+        return Err(Error::misuse("tuning on public rows is for unit = \"row\": tune without ").naming("public"));
     }
     let all = count(public, &job.schema)?;
     if all < 10 * FOLDS {

@@ -89,7 +89,10 @@ pub(super) fn polytope(problem: &Problem) -> Result<(f64, bool)> {
         Constraint::None => Ok((30.0, false)),
         Constraint::L1(r) => Ok((r, false)),
         Constraint::Simplex(r) => Ok((r, true)),
-        _ => Err(Error::misuse("frank-wolfe moves between corners: give --constraint l1:R or simplex:R")),
+        _ => Err(Error::misuse("frank-wolfe moves between vertices: give ")
+            .give("constraint", "l1:R")
+            .words(" or ")
+            .give("constraint", "simplex:R")),
     }
 }
 
@@ -97,7 +100,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     problem.needs_delta("frank-wolfe")?;
     let losses = head_losses(problem)?;
     if problem.rows_per_unit > 1 {
-        return Err(Error::misuse("frank-wolfe has one row to a unit: use --method noisy-gd"));
+        return Err(Error::misuse("frank-wolfe has one row to a unit: use ").give("method", "noisy-gd"));
     }
     let (corner, simplex) = polytope(problem)?;
     let cap = problem.settings.within("cap", usual_cap(problem), 1e-4, 1.0)?;

@@ -82,7 +82,7 @@ pub(super) fn constant_rate(problem: &Problem, loss: &Loss, rate: f64) -> f64 {
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     problem.needs_delta("hard-thresholding")?;
     if problem.rows_per_unit > 1 {
-        return Err(Error::misuse("hard-thresholding has one row to a unit: use --method noisy-gd"));
+        return Err(Error::misuse("hard-thresholding has one row to a unit: use ").give("method", "noisy-gd"));
     }
     let settings = &problem.settings;
     let losses = head_losses(problem)?;

@@ -43,10 +43,9 @@ pub(super) fn plan(method: &Method, problem: &Problem) -> Result<Box<dyn Plan>> 
         return Err(no_score(problem, method.name));
     };
     if problem.target.delta == 0.0 {
-        return Err(Error::misuse(format!(
-            "loss {} takes Gaussian noise and needs a delta: give --delta (say 1/n^2)",
-            problem.loss.name
-        )));
+        return Err(Error::misuse(format!("loss {} takes Gaussian noise and needs a delta: give ", problem.loss.name))
+            .naming("delta")
+            .words(" (say 1/n^2)"));
     }
     let clip = problem.loss.unit_length;
     let clip = problem.settings.within("clip", clip, 1e-6, 1e6)?.min(clip);
@@ -82,10 +81,8 @@ fn taken_by(problem: &Problem) -> &'static Method {
 /// Why a method does not take a loss without scores, and which one does.
 pub(super) fn no_score(problem: &Problem, method: &str) -> Error {
     let takes = taken_by(problem).name;
-    Error::misuse(format!(
-        "{method} does not take loss {}, which is about a point and has no score: use --method {takes}",
-        problem.loss.name
-    ))
+    Error::misuse(format!("{method} does not take loss {}, which is about a point and has no score: use ", problem.loss.name))
+        .give("method", format!("{takes}"))
 }
 
 fn descent(problem: &Problem, width: f64, sampling: Option<f64>) -> Result<Descent> {

@@ -176,11 +176,7 @@ impl Problem {
         if self.rows_known {
             return Ok(());
         }
-        Err(Error::misuse(format!(
-            "{method} rests on the true number of rows, which is private under add-remove and not counted with a unit column: use \
-             --method noisy-gd{}, or zero-out with unit = \"row\"",
-            if self.loss.least_squares { " or statistics" } else { "" }
-        )))
+        Err(Error::misuse(format!("{method} rests on the true number of rows, which is private under add-remove and not counted with a unit column: use ")).give("method", "noisy-gd").words(format!("{}, or zero-out with unit = \"row\"", if self.loss.least_squares { " or statistics" } else { "" })))
     }
 
     /// Rows in all, at the most.
@@ -193,9 +189,11 @@ impl Problem {
         if self.target.delta > 0.0 {
             return Ok(());
         }
-        Err(Error::misuse(format!(
-            "{method} adds Gaussian noise and needs a delta: give --delta (say 1/n^2), or use --method output for pure privacy"
-        )))
+        Err(Error::misuse(format!("{method} adds Gaussian noise and needs a delta: give "))
+            .naming("delta")
+            .words(" (say 1/n^2), or use ")
+            .give("method", "output")
+            .words(" for pure privacy"))
     }
 }
 
@@ -432,10 +430,10 @@ pub(crate) fn needs_smooth(problem: &Problem, method: &str) -> Result<()> {
     if problem.build_loss(1)?.smoothness().is_finite() {
         return Ok(());
     }
-    Err(Error::misuse(format!(
-        "{method} needs a smooth loss and {} has a corner: use --loss huber-svm, or --method noisy-gd",
-        problem.loss.name
-    )))
+    Err(Error::misuse(format!("{method} needs a smooth loss and {} has a corner: use ", problem.loss.name))
+        .give("loss", "huber-svm")
+        .words(", or ")
+        .give("method", "noisy-gd"))
 }
 
 /// Rounded for people.

@@ -91,10 +91,10 @@ fn portions(count: usize, rounds: usize) -> Vec<usize> {
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     problem.needs_delta("noisy-thresholding")?;
     if problem.rows_per_unit > 1 {
-        return Err(Error::misuse("noisy-thresholding has one row to a unit: use --method noisy-gd"));
+        return Err(Error::misuse("noisy-thresholding has one row to a unit: use ").give("method", "noisy-gd"));
     }
     if problem.loss.many {
-        return Err(Error::misuse("noisy-thresholding has one score to a class: use --loss logistic"));
+        return Err(Error::misuse("noisy-thresholding has one score to a class: use ").give("loss", "logistic"));
     }
     let settings = &problem.settings;
     let losses = head_losses(problem)?;

@@ -79,9 +79,8 @@ pub(super) fn check(problem: &Problem, method: &str) -> Result<Vec<Loss>> {
     problem.needs_rows(method)?;
     needs_smooth(problem, method)?;
     if problem.rows_per_unit > 1 {
-        return Err(Error::misuse(format!(
-            "{method} has one row to a unit, since nothing inside of it is clipped: use --method noisy-gd"
-        )));
+        return Err(Error::misuse(format!("{method} has one row to a unit, since nothing inside of it is clipped: use "))
+            .give("method", "noisy-gd"));
     }
     head_losses(problem)
 }

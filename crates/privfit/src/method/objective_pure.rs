@@ -44,9 +44,11 @@ pub const METHOD: Method = Method {
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     if problem.target.delta > 0.0 {
-        return Err(Error::misuse(
-            "objective-pure has no use for a delta: give --delta 0, or --method objective, which is better",
-        ));
+        return Err(Error::misuse("objective-pure has no use for a delta: give ")
+            .give("delta", "0")
+            .words(", or ")
+            .give("method", "objective")
+            .words(", which is better"));
     }
     let losses = check(problem, "objective-pure")?;
     let loss = losses[0].clone();

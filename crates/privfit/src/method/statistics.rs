@@ -75,16 +75,21 @@ struct Statistics {
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     problem.needs_delta("statistics")?;
     if problem.task != Task::Number || !problem.loss.least_squares {
-        return Err(Error::misuse("statistics predicts numbers by squared error: use --loss squared, or another method"));
+        return Err(Error::misuse("statistics predicts numbers by squared error: use ")
+            .give("loss", "squared")
+            .words(", or another method"));
     }
     if !problem.columns.iter().any(|c| c.constant) {
-        return Err(Error::misuse("statistics needs the constant feature: set intercept = true, or use --method objective"));
+        return Err(
+            Error::misuse("statistics needs the constant feature: set intercept = true, or use ").give("method", "objective")
+        );
     }
     if problem.features > LARGEST {
         return Err(Error::misuse(format!(
-            "statistics releases all pairs of {} features: at most {LARGEST} are allowed, use --method objective",
+            "statistics releases all pairs of {} features: at most {LARGEST} are allowed, use ",
             problem.features
-        )));
+        ))
+        .give("method", "objective"));
     }
     let numbers = problem.columns.iter().filter(|c| c.group.is_none() && !c.constant).count() as f64;
     let mut groups: Vec<usize> = problem.columns.iter().filter_map(|c| c.group).collect();

@@ -17,12 +17,14 @@ pub(super) fn sparsity(problem: &Problem) -> Result<usize> {
 /// The loss, where there is one score and one row to a unit.
 pub(super) fn one_score(problem: &Problem, method: &str) -> Result<Loss> {
     if problem.rows_per_unit > 1 {
-        return Err(Error::misuse(format!("{method} has one row to a unit: use --method noisy-gd")));
+        return Err(Error::misuse(format!("{method} has one row to a unit: use ")).give("method", "noisy-gd"));
     }
     if problem.loss.many || problem.scores() > 1 {
-        return Err(Error::misuse(format!(
-            "{method} has one score, for two classes or a number: use --method noisy-thresholding with --loss logistic, or noisy-gd"
-        )));
+        return Err(Error::misuse(format!("{method} has one score, for two classes or a number: use "))
+            .give("method", "noisy-thresholding")
+            .words(" with ")
+            .give("loss", "logistic")
+            .words(", or noisy-gd"));
     }
     problem.build_loss(1)
 }

@@ -73,9 +73,8 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     objective::check(problem, "weighted-columns")?;
     let loss = one_score(problem, "weighted-columns")?;
     if problem.task == Task::Number {
-        return Err(Error::misuse(
-            "weighted-columns divides rows by their own length, which a number depends on: use --method noisy-thresholding",
-        ));
+        return Err(Error::misuse("weighted-columns divides rows by their own length, which a number depends on: use ")
+            .give("method", "noisy-thresholding"));
     }
     let own = problem.features - usize::from(problem.constant().is_some());
     let usual = (4.0 * problem.rows.max(1) as f64).min(own as f64);

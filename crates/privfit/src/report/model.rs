@@ -53,7 +53,7 @@ impl ModelReport {
             verdict.clone().accept("the certificate", allow_unchecked)?;
         }
         let Some(c) = certificate else {
-            return Err(Error::Refused("the certificate was not worked out: ask whoever published it for another file".into()));
+            return Err(Error::refused("the certificate was not worked out: ask whoever published it for another file"));
         };
         let mut curves = Vec::new();
         if private {

@@ -64,8 +64,8 @@ pub(super) fn accuracy(r: &ModelReport, page: &mut Page) {
     }
     let Some(results) = &r.results else {
         body += &paragraph(&format!(
-            "No measurement was given for this page; {}. Measure on public rows with `privfit evaluate`, and give the outcome with \
-             --results.",
+            "No measurement was given for this page; {}. Measure on public rows with `privfit evaluate`, and give the outcome to \
+             `privfit report`.",
             c.utility.note
         ));
         return page.section("accuracy", "How good it is", &body);

@@ -46,7 +46,7 @@ pub(super) struct Group {
 
 fn wrong(text: impl Into<String>) -> Error {
     Error::misuse(format!(
-        "the results {}: give what `privfit evaluate --format json` prints, or lines like {{\"epsilon\": 1, \"accuracy\": 0.8}}",
+        "the results {}: give the JSON that `privfit evaluate` prints, or lines like {{\"epsilon\": 1, \"accuracy\": 0.8}}",
         text.into()
     ))
 }
@@ -146,7 +146,7 @@ mod tests {
     fn other_texts_are_refused() {
         for bad in ["", "{}", "[]", "7", "{\"accuracy\": \"x\"}", "{\"epsilon\": -1, \"accuracy\": 1}", "{\"a\":1", "[1]"] {
             let error = Results::parse(bad).unwrap_err();
-            assert!(error.code() == 2 && error.to_string().contains("give what"), "{bad}: {error}");
+            assert!(error.code() == 2 && error.to_string().contains("give the JSON"), "{bad}: {error}");
         }
     }
 }

@@ -75,16 +75,17 @@ impl Verdict {
     /// The same; what was not checked may be accepted.
     pub fn accept(self, what: &str, unchecked: bool) -> Result<()> {
         if let Some(check) = self.first(Answer::DoesNotHold) {
-            return Err(Error::Refused(format!(
+            return Err(Error::refused(format!(
                 "{what} does not hold: {}: {}; do not rely on it, and ask whoever published it",
                 check.name, check.text
             )));
         }
         match self.first(Answer::NotChecked) {
-            Some(check) if !unchecked => Err(Error::Refused(format!(
-                "{what} was not checked as a whole: {}: {}; verify it with the version that wrote it, or accept that with --allow-unchecked",
+            Some(check) if !unchecked => Err(Error::refused(format!(
+                "{what} was not checked as a whole: {}: {}; verify it with the version that wrote it, or accept that with ",
                 check.name, check.text
-            ))),
+            ))
+            .naming("allow_unchecked")),
             _ => Ok(()),
         }
     }
@@ -308,7 +309,10 @@ fn declared(artifact: &Artifact, checks: &mut Vec<Check>) {
     if let Some(l) = &c.identity.ledger {
         say(
             "ledger",
-            format!("the model is said to stand in ledger {:?}, record {}; --ledger compares them", l.ledger, l.sequence),
+            format!(
+                "the model is said to stand in ledger {:?}, record {}; verifying with that ledger compares them",
+                l.ledger, l.sequence
+            ),
         );
     }
 }

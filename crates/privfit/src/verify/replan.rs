@@ -30,7 +30,7 @@ pub(super) struct Replanned {
 }
 
 fn no_plan(text: &str) -> Error {
-    Error::Refused(text.into())
+    Error::refused(text)
 }
 
 /// The job that a file describes.

@@ -3,8 +3,8 @@
 //! False alarms: each statistical test has a chance of 1e-6, and there are fewer than a hundred of them here, so that the whole file
 //! fails by chance less than once in ten thousand times. Comparisons before noise have none.
 
+use crate::broken::{ALL, Broken, Case, Shuffled, objective};
 use privfit::account::Adjacency;
-use privfit::audit::broken::{ALL, Broken, Case, Shuffled, objective};
 use privfit::audit::distribution::{self, Finding};
 use privfit::audit::jobs::JobSubject;
 use privfit::audit::recovered::Recovered;

@@ -330,7 +330,7 @@ fn another_program_does_not_hide_sentences() {
         let verdict = edited(&whole, &more);
         assert_eq!(verdict.answer(), Answer::NotChecked, "{verdict:#?}");
         let error = verdict.clone().into_result("the certificate").unwrap_err();
-        assert!(error.code() == 1 && error.to_string().contains("--allow-unchecked"), "{error}");
+        assert!(error.code() == 1 && error.to_string().contains("allow_unchecked"), "{error}");
         assert!(verdict.accept("the certificate", true).is_ok());
         more.push(("training/method", json!("magic")));
         more.push(("certificate/mechanism/method", json!("magic")));

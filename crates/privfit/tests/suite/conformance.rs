@@ -258,19 +258,19 @@ fn combinations_plan_or_say_why() {
     assert_eq!(count("transfer-convex"), 2 * (2 * 2 + numbers));
     assert_eq!(count("transfer-blocks"), 3 * (3 * 2 + numbers));
     for (method, loss, task, says) in [
-        ("two-stage", "softmax", 0, "use --method noisy-thresholding"),
-        ("weighted-columns", "squared", 3, "use --method noisy-thresholding"),
-        ("noisy-thresholding", "softmax", 0, "use --loss logistic"),
-        ("objective", "geometric-median", 5, "use --method noisy-gd"),
-        ("output", "geometric-median", 5, "use --method noisy-gd"),
-        ("statistics", "geometric-median", 5, "use --method noisy-gd"),
-        ("objective", "mean", 5, "use --method statistics"),
-        ("noisy-gd", "mean", 5, "use --method statistics"),
+        ("two-stage", "softmax", 0, "use method = \"noisy-thresholding\""),
+        ("weighted-columns", "squared", 3, "use method = \"noisy-thresholding\""),
+        ("noisy-thresholding", "softmax", 0, "use loss = \"logistic\""),
+        ("objective", "geometric-median", 5, "use method = \"noisy-gd\""),
+        ("output", "geometric-median", 5, "use method = \"noisy-gd\""),
+        ("statistics", "geometric-median", 5, "use method = \"noisy-gd\""),
+        ("objective", "mean", 5, "use method = \"statistics\""),
+        ("noisy-gd", "mean", 5, "use method = \"statistics\""),
         ("noisy-gd", "logistic", 5, "use mean, geometric-median"),
         ("noisy-gd", "mean", 0, "use logistic"),
         ("objective", "poisson", 3, "give bounds = [0, 5]"),
-        ("statistics", "poisson", 4, "use --loss squared"),
-        ("statistics", "quantile", 3, "use --loss squared"),
+        ("statistics", "poisson", 4, "use loss = \"squared\""),
+        ("statistics", "quantile", 3, "use loss = \"squared\""),
         ("objective", "hinge", 0, "huber-svm"),
         ("statistics", "huber", 3, "squared"),
         ("noisy-gd", "squared", 0, "logistic"),
@@ -299,7 +299,7 @@ fn combinations_plan_or_say_why() {
         }
     }
     let pure = Case { method: "objective", loss: "logistic", adjacency: Adjacency::ZeroOut, task: TASKS[0], pure: true };
-    assert!(prepare(&pure.job(300, 1.0), 300, false).err().unwrap().to_string().contains("--method output"));
+    assert!(prepare(&pure.job(300, 1.0), 300, false).err().unwrap().to_string().contains("method = \"output\""));
 }
 
 /// Plans are functions of public facts, meet their target, and what is executed is what was planned, under each adjacency. Two fits differ
@@ -573,7 +573,7 @@ fn published_forms_tell_the_truth() {
         let mut job = case(method).job(rows, claimed);
         job.delta = Some(1.0 / (rows as f64).powi(2));
         job.settings.0 = set.iter().map(|(k, v)| (k.to_string(), *v)).collect();
-        assert!(prepare(&job, rows, false).err().unwrap().to_string().contains("--compare"), "{method}");
+        assert!(prepare(&job, rows, false).err().unwrap().to_string().contains("or add compare"), "{method}");
         job.compare = true;
         let prepared = prepare(&job, rows, false).unwrap();
         assert!(prepared.method.published);

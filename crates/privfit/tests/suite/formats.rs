@@ -96,7 +96,7 @@ fn formats_agree() {
     // Labels that do not belong, and labels that are missing.
     let fewer = file("fewer.npy", &npy("(49,)", "|u1", labels[..49].to_vec()));
     assert!(matches!(weights(dense_schema, &[&first, &second], &[&fewer]), Err(Error::Misuse(_))));
-    assert!(weights(dense_schema, &[&first], &[]).unwrap_err().to_string().contains("--labels"));
+    assert!(weights(dense_schema, &[&first], &[]).unwrap_err().to_string().contains("labels = FILE"));
     // A file cut short is the host's failure, whatever is in it.
     let cut = file("cut.npy", &npy("(20, 4)", "<f8", bytes(&scaled[..19])));
     let some = file("some.npy", &npy("(20,)", "|u1", labels[..20].to_vec()));

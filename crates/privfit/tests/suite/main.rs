@@ -1,6 +1,7 @@
 //! The library as a whole: every method, every format, every claim.
 
 mod auditor;
+mod broken;
 mod certificate;
 mod conformance;
 mod flaws;

@@ -148,5 +148,5 @@ fn coefficients_in_units_give_the_same_score() {
         assert!((by_hand - scores[0]).abs() < 1e-12, "{by_hand} {scores:?}");
     }
     let sphere = Artifact::from_bytes(include_bytes!("../corpus/model/objective.json")).unwrap();
-    assert!(affine::coefficients(&sphere).unwrap_err().to_string().contains("--format onnx"));
+    assert!(affine::coefficients(&sphere).unwrap_err().to_string().contains("as ONNX"));
 }

@@ -5,7 +5,7 @@ use crate::args::table::{Planned, PlannedTable, planned};
 use crate::ui::layout::{paragraph, table, width};
 use crate::ui::progress::Bar;
 use crate::ui::style::Paint;
-use crate::ui::{Format, Misuse, note, print_line};
+use crate::ui::{Failure, Format, as_flag, note, print_line};
 use privfit::job::fit::{Job, prepare};
 use privfit::method::{self, auto};
 use serde_json::json;
@@ -18,15 +18,15 @@ struct Row {
 }
 
 impl PlannedTable {
-    pub(crate) fn run(self, format: Format) -> Result<(), Misuse> {
+    pub(crate) fn run(self, format: Format) -> Result<(), Failure> {
         if self.rows == 0 {
-            return Err(Misuse("--rows is 0: give the number of records, at least 1".into()));
+            return Err(Failure::misuse("--rows is 0: give the number of records, at least 1"));
         }
         // The same delta that `fit` suggests when there is none.
         let usual = 1.0 / (self.rows.max(2) as f64).powi(2);
         let delta = self.delta.unwrap_or(usual);
         let job = self.job(self.schema()?, delta);
-        let chosen = prepare(&job, self.rows, false).map_err(|e| Misuse(e.to_string()))?;
+        let chosen = prepare(&job, self.rows, false)?;
         let (chosen, reason) = (chosen.method.name, auto::choose(&chosen.problem).1);
         let bar = Bar::new(method::ALL.len() as u64, format == Format::Text, "planning");
         let mut rows = planned_by_all(&job, self.rows, &|| bar.step());
@@ -108,7 +108,7 @@ fn planned_by_all(job: &Job, rows: u64, progress: &(dyn Fn() + Sync)) -> Vec<Row
     let work = || {
         let mut own = Vec::new();
         while let Some(m) = method::ALL.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let outcome = planned(&Job { method: m.name.into(), ..job.clone() }, rows);
+            let outcome = planned(&Job { method: m.name.into(), ..job.clone() }, rows).map_err(|f| f.0.spelled(&as_flag));
             own.push(Row { method: m.name, outcome });
             progress();
         }

@@ -4,7 +4,7 @@ mod compare;
 
 use crate::args::settings::settings;
 use crate::args::table::PlannedTable;
-use crate::ui::{Format, Misuse, print_line};
+use crate::ui::{Failure, Format, print_line};
 use clap::Args;
 use privfit::account::Objective;
 use privfit::constraint::Constraint;
@@ -139,7 +139,7 @@ impl Account {
         self.features.is_some() && self.format == Format::Text
     }
 
-    pub(crate) fn run(self) -> Result<(), Misuse> {
+    pub(crate) fn run(self) -> Result<(), Failure> {
         let format = self.format;
         if let Some(features) = self.features {
             return self.facts(features)?.run(format);
@@ -148,7 +148,7 @@ impl Account {
             Some(path) => {
                 let text = read(path)?;
                 let many = !text.trim_start().starts_with('{') || text.contains("\"vectors\"");
-                (parse(&text).map_err(|p| Misuse(p.0))?, many)
+                (parse(&text).map_err(|p| Failure::misuse(p.0))?, many)
             }
             None => (vec![self.described()?], false),
         };
@@ -157,8 +157,8 @@ impl Account {
             .iter()
             .map(|r| {
                 r.answer().map_err(|p| match &r.id {
-                    Some(id) if !p.0.contains(id.as_str()) => Misuse(format!("request {id:?}: {p}")),
-                    _ => Misuse(p.0),
+                    Some(id) if !p.0.contains(id.as_str()) => Failure::misuse(format!("request {id:?}: {p}")),
+                    _ => Failure::misuse(p.0),
                 })
             })
             .collect::<Result<_, _>>()?;
@@ -174,8 +174,8 @@ impl Account {
     }
 
     /// What is compared.
-    fn facts(&self, features: u64) -> Result<PlannedTable, Misuse> {
-        let missing = |what: &str| Misuse(format!("comparing methods needs --{what}: add it"));
+    fn facts(&self, features: u64) -> Result<PlannedTable, Failure> {
+        let missing = |what: &str| Failure::misuse(format!("comparing methods needs --{what}: add it"));
         Ok(PlannedTable {
             rows: self.rows.ok_or_else(|| missing("rows"))?,
             features,
@@ -183,27 +183,25 @@ impl Account {
             classes: self.classes,
             epsilon: self.epsilon.ok_or_else(|| missing("epsilon"))?,
             delta: self.delta,
-            adjacency: self.adjacency.parse().map_err(|e: privfit::account::Error| Misuse(e.to_string()))?,
-            settings: settings(&self.set).map_err(|f| Misuse(f.0.to_string()))?,
-            constraint: (self.constraint.as_deref())
-                .map_or(Ok(Constraint::None), Constraint::parse)
-                .map_err(|e| Misuse(e.to_string()))?,
+            adjacency: self.adjacency.parse().map_err(privfit::Error::from)?,
+            settings: settings(&self.set)?,
+            constraint: (self.constraint.as_deref()).map_or(Ok(Constraint::None), Constraint::parse)?,
         })
     }
 
-    fn described(&self) -> Result<Request, Misuse> {
-        let misuse = |p: privfit::request::Problem| Misuse(p.0);
+    fn described(&self) -> Result<Request, Failure> {
+        let misuse = |p: privfit::request::Problem| Failure::misuse(p.0);
         let query = Query::parse(&self.query).map_err(misuse)?;
-        let adjacency = self.adjacency.parse().map_err(|e: privfit::account::Error| Misuse(e.to_string()))?;
+        let adjacency = self.adjacency.parse().map_err(privfit::Error::from)?;
         let open = query == Query::Noise;
         let need = |what: &str, value: Option<f64>| {
             let or = ", or compare methods by --rows, --features, --loss and --epsilon";
             let or = if what == "noise-multiplier" { or } else { "" };
-            value.ok_or_else(|| Misuse(format!("--mechanism {} needs --{what}: add it{or}", self.mechanism)))
+            value.ok_or_else(|| Failure::misuse(format!("--mechanism {} needs --{what}: add it{or}", self.mechanism)))
         };
         let noise = if open {
             if self.noise_multiplier.is_some() {
-                return Err(Misuse("--query noise finds the noise: leave out --noise-multiplier".into()));
+                return Err(Failure::misuse("--query noise finds the noise: leave out --noise-multiplier"));
             }
             None
         } else if matches!(self.mechanism.as_str(), "gaussian" | "laplace" | "objective") {
@@ -234,7 +232,7 @@ impl Account {
                 Kind::Objective(noise, facts)
             }
             other => {
-                return Err(Misuse(format!(
+                return Err(Failure::misuse(format!(
                     "the mechanism {other:?} is unknown: use gaussian, laplace, pure, zcdp or objective"
                 )));
             }
@@ -246,7 +244,7 @@ impl Account {
             _ => Sampling::All,
         };
         if self.steps == 0 {
-            return Err(Misuse("--steps is 0: give a whole number of at least 1".into()));
+            return Err(Failure::misuse("--steps is 0: give a whole number of at least 1"));
         }
         Ok(Request {
             id: None,
@@ -265,7 +263,7 @@ impl Account {
 }
 
 /// Reads a request of bounded size.
-fn read(path: &str) -> Result<String, Misuse> {
+fn read(path: &str) -> Result<String, Failure> {
     let mut text = Vec::new();
     let result = if path == "-" {
         std::io::stdin().lock().take(LARGEST_REQUEST + 1).read_to_end(&mut text)
@@ -273,14 +271,14 @@ fn read(path: &str) -> Result<String, Misuse> {
         privfit::small_file::open(path.as_ref()).and_then(|f| f.take(LARGEST_REQUEST + 1).read_to_end(&mut text))
     };
     if let Err(error) = result {
-        return Err(Misuse(format!(
+        return Err(Failure::misuse(format!(
             "cannot read the request {path:?} ({error}): give a readable file, or '-' for standard input"
         )));
     }
     if text.len() as u64 > LARGEST_REQUEST {
-        return Err(Misuse(format!("the request {path:?} is larger than 16 MiB: split it")));
+        return Err(Failure::misuse(format!("the request {path:?} is larger than 16 MiB: split it")));
     }
-    String::from_utf8(text).map_err(|_| Misuse(format!("the request {path:?} is not UTF-8 text: save it as UTF-8")))
+    String::from_utf8(text).map_err(|_| Failure::misuse(format!("the request {path:?} is not UTF-8 text: save it as UTF-8")))
 }
 
 fn as_json(reply: &Reply) -> serde_json::Value {

@@ -32,7 +32,7 @@ pub(crate) fn conclude(mut report: Report, format: Format) -> Result<(), Failure
             }
             Ok(())
         }
-        Some(first) => Err(Failure(Error::Refused(format!(
+        Some(first) => Err(Failure(Error::refused(format!(
             "the claim does not hold: {first}; do not release anything made by this method before it is repaired"
         )))),
     }

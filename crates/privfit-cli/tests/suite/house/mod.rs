@@ -94,3 +94,24 @@ fn names_stand_in_their_registries_alone() {
     assert!(names.len() > 40 && used.len() == OTHERS.len(), "{} names, {used:?}", names.len());
     assert!(found.is_empty(), "ask the registry for what depends on a loss or a method:\n{}", found.join("\n"));
 }
+
+/// The library names arguments, and whoever shows its errors spells them. Pages for people hold whole commands.
+#[test]
+fn the_library_spells_no_flag() {
+    let mut found = Vec::new();
+    for own in ["privfit-account", "privfit-kernel", "privfit-data", "privfit-ledger", "privfit"] {
+        for (module, source) in graph::files(&top().join("crates").join(own).join("src")) {
+            if module.first().is_some_and(|m| m == "report") || module.iter().any(|m| m.contains("test")) {
+                continue;
+            }
+            let shipped = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+            for line in shipped.lines().map(str::trim_start).filter(|l| !l.starts_with("//")) {
+                let flag = |at: usize| line[at + 2..].starts_with(|c: char| c.is_ascii_lowercase()) && !line[..at].ends_with('-');
+                if line.match_indices("--").any(|(at, _)| flag(at)) {
+                    found.push(format!("{own} {}: {line}", module.join("::")));
+                }
+            }
+        }
+    }
+    assert!(found.is_empty(), "use `give` or `naming`:\n{}", found.join("\n"));
+}

@@ -76,7 +76,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let answers = Answers::new(&problem)?;
     let columns: Vec<usize> = (0..problem.features).collect();
     let (Some(rows), Some(m)) = (answers.rows(&columns), answers.count()) else {
-        return Err(crate::error::Error::misuse("published-knowledge-transfer needs public rows: add --set rows=1000"));
+        return Err(crate::error::Error::misuse("published-knowledge-transfer needs public rows: add ").give("set", "rows=1000"));
     };
     // Cells of generated rows are spread evenly over their range, and were divided by a bound on their singular values.
     let scale = rows.largest_cell() / cell;

@@ -49,9 +49,9 @@ pub(crate) fn plain(problem: &Problem) -> Problem {
 pub(crate) fn shares(problem: &Problem, method: &str) -> Result<(Vec<Loss>, f64, f64)> {
     problem.needs_delta(method)?;
     if problem.loss.many || problem.rows_per_unit > 1 {
-        return Err(Error::misuse(format!(
-            "{method} has one score and one row to a unit: use --loss logistic and unit = \"row\""
-        )));
+        return Err(Error::misuse(format!("{method} has one score and one row to a unit: use "))
+            .give("loss", "logistic")
+            .words(" and unit = \"row\""));
     }
     let losses = super::head_losses(problem)?;
     let heads = losses.len() as f64;

@@ -1,8 +1,8 @@
 //! Work that depends on the data and says so.
 
 use super::{Before, Case, clipped, neighbours, null, row};
-use crate::data::generate::Random;
-use privfit_kernel::account::Adjacency;
+use privfit::data::generate::Random;
+use privfit::kernel::account::Adjacency;
 
 /// Ridge of the sum, over the number of rows.
 const RIDGE: f64 = 0.5;

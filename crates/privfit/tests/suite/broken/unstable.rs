@@ -1,9 +1,9 @@
 //! A choice that one record can flip, with noise as if it were fixed.
 
 use super::{Before, Case, axis, clipped, neighbours, norm, sum};
-use crate::audit::Pair;
-use crate::data::encode::Row;
-use privfit_kernel::account::Adjacency;
+use privfit::audit::Pair;
+use privfit::data::encode::Row;
+use privfit::kernel::account::Adjacency;
 
 /// Public points that are answered.
 const POINTS: usize = 8;

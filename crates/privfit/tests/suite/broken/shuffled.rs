@@ -6,15 +6,15 @@
 //! from its law directly: a uniform number to the power 1/(T - 1), and its quantile.
 
 use super::normal;
-use crate::audit::bounds::normal_quantile;
-use crate::audit::subject::{Claim, Comparison, Release, Subject, World};
-use crate::data::encode::Row;
-use crate::error::Result;
-use privfit_kernel::Entropy;
-use privfit_kernel::account::{Adjacency, Event};
+use privfit::audit::bounds::normal_quantile;
+use privfit::audit::subject::{Claim, Comparison, Release, Subject, World};
+use privfit::data::encode::Row;
+use privfit::error::Result;
+use privfit::kernel::Entropy;
+use privfit::kernel::account::{Adjacency, Event};
 
 /// One epoch of batches of one record, noise of half of the clip.
-pub struct Shuffled {
+pub(crate) struct Shuffled {
     steps: u64,
     fixed: bool,
     claim: Claim,
@@ -25,7 +25,7 @@ const NOISE: f64 = 0.5;
 
 impl Shuffled {
     /// With the claim for Poisson samples, or the true one.
-    pub fn new(steps: u64, fixed: bool) -> Shuffled {
+    pub(crate) fn new(steps: u64, fixed: bool) -> Shuffled {
         let step = Event::gaussian(NOISE);
         let event = match fixed {
             true => Event::Shuffled { batches: steps, epochs: 1, event: Box::new(step) },

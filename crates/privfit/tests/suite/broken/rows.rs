@@ -1,8 +1,8 @@
 //! Records that are not bounded one by one.
 
 use super::{Before, Case, alone, axis, clipped, neighbours, norm, null, sum};
-use crate::data::encode::Row;
-use privfit_kernel::account::Adjacency;
+use privfit::data::encode::Row;
+use privfit::kernel::account::Adjacency;
 
 /// Bug 2: rows are said to have length 1 and nobody checks. Shipped wherever "the user must normalise the data" is in the manual.
 /// Found by an outlier before noise, and by two worlds at once.

@@ -1,7 +1,7 @@
 //! Something leaves without noise.
 
 use super::{Before, Case, alone, clipped, sum};
-use privfit_kernel::account::Adjacency;
+use privfit::kernel::account::Adjacency;
 
 /// Bug 6: weights get noise, the intercept (or class prior, vocabulary, feature means) is fitted beside them and does not. Shipped in
 /// several linear models that centre the data first. Found by comparing what meets no noise, and by two worlds at once.

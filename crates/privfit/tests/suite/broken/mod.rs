@@ -4,40 +4,40 @@
 
 mod exact;
 mod noise;
-pub mod objective;
+pub(crate) mod objective;
 mod rows;
 mod shuffled;
 mod stopping;
 mod tuning;
 mod unstable;
 
-pub use shuffled::Shuffled;
+pub(crate) use shuffled::Shuffled;
 
-use super::Pair;
-use super::subject::{Claim, Comparison, Moved, Release, Subject, World};
-use crate::data::encode::Row;
-use crate::data::generate::Random;
-use crate::error::Result;
-use privfit_kernel::account::{Adjacency, Event};
-use privfit_kernel::{Entropy, NoiseRng};
+use privfit::audit::Pair;
+use privfit::audit::subject::{Claim, Comparison, Moved, Release, Subject, World};
+use privfit::data::encode::Row;
+use privfit::data::generate::Random;
+use privfit::error::Result;
+use privfit::kernel::account::{Adjacency, Event};
+use privfit::kernel::{Entropy, NoiseRng};
 
 /// All claim this mu, and the epsilon that it has at this delta.
-pub const MU: f64 = 2.0;
+pub(crate) const MU: f64 = 2.0;
 const DELTA: f64 = 1e-5;
 
 /// What exists before noise.
 #[derive(Clone, Debug, Default)]
-pub struct Before {
+pub(crate) struct Before {
     /// Meets noise.
-    pub values: Vec<f64>,
+    pub(crate) values: Vec<f64>,
     /// How far one record is said to move them, in L2.
-    pub reach: f64,
+    pub(crate) reach: f64,
     /// Standard deviation of the noise.
-    pub deviation: f64,
+    pub(crate) deviation: f64,
     /// Leaves as it is.
-    pub exact: Vec<f64>,
+    pub(crate) exact: Vec<f64>,
     /// Noise from a seed.
-    pub seed: Option<u64>,
+    pub(crate) seed: Option<u64>,
 }
 
 impl Before {
@@ -48,27 +48,27 @@ impl Before {
 }
 
 /// A broken mechanism.
-pub struct Case {
+pub(crate) struct Case {
     /// Its number in the list of bugs.
-    pub number: u32,
+    pub(crate) number: u32,
     /// Its name.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// The relation that it claims privacy for.
-    pub adjacency: Adjacency,
+    pub(crate) adjacency: Adjacency,
     /// Public number of rows.
-    pub rows: usize,
+    pub(crate) rows: usize,
     /// Features.
-    pub dimension: usize,
+    pub(crate) dimension: usize,
     /// Releases that one call makes, whatever the label says; and in the repaired form.
-    pub trials: u64,
+    pub(crate) trials: u64,
     /// What meets noise, with the bug or without.
-    pub before: fn(&[Row], fixed: bool) -> Before,
+    pub(crate) before: fn(&[Row], fixed: bool) -> Before,
     /// Record that shows it, and the others.
-    pub pair: fn(&Case) -> Pair,
+    pub(crate) pair: fn(&Case) -> Pair,
 }
 
 /// Every mechanism of this shape.
-pub const ALL: [&Case; 13] = [
+pub(crate) const ALL: [&Case; 13] = [
     &noise::WRONG_REACH,
     &rows::NO_CLIPPING,
     &rows::MEASURED_BOUNDS,
@@ -85,17 +85,17 @@ pub const ALL: [&Case; 13] = [
 ];
 
 /// A case as a subject, with its bug or without.
-pub struct Broken {
+pub(crate) struct Broken {
     /// The case.
-    pub case: &'static Case,
+    pub(crate) case: &'static Case,
     /// Whether the bug is repaired.
-    pub fixed: bool,
+    pub(crate) fixed: bool,
     claim: Claim,
 }
 
 impl Broken {
     /// A case with its claim.
-    pub fn new(case: &'static Case, fixed: bool) -> Broken {
+    pub(crate) fn new(case: &'static Case, fixed: bool) -> Broken {
         let times = if fixed { case.trials } else { 1 };
         // The multiplier is relative to zero-out; replace-one reaches twice as far here.
         let doubled = if case.adjacency == Adjacency::ReplaceOne { 2.0 } else { 1.0 };
@@ -104,7 +104,7 @@ impl Broken {
     }
 
     /// Pairs of all kinds, and the one that shows the bug.
-    pub fn pairs(&self, count: usize) -> Vec<Pair> {
+    pub(crate) fn pairs(&self, count: usize) -> Vec<Pair> {
         let mut random = Random::new(u64::from(self.case.number));
         let mut out = vec![(self.case.pair)(self.case)];
         for i in 0..count {

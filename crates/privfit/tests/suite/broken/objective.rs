@@ -4,10 +4,10 @@
 //! precision. Repaired: output noise that covers what the minimiser gives away.
 
 use super::normal;
-use crate::audit::precision::{Gradient, Inverse, inverse, inverse_rows, on_grid};
-use crate::data::encode::Row;
-use crate::error::Result;
-use privfit_kernel::Entropy;
+use privfit::audit::precision::{Gradient, Inverse, inverse, inverse_rows, on_grid};
+use privfit::data::encode::Row;
+use privfit::error::Result;
+use privfit::kernel::Entropy;
 
 /// Deviation of the linear term, and its grid.
 const DEVIATION: f64 = 1.0;
@@ -52,7 +52,7 @@ fn minimise(rows: &[Row], linear: &[f64; 3]) -> Vec<f64> {
 }
 
 /// The inverse test on the broken form, or on the repaired one, which adds output noise of a millionth.
-pub fn inverse_test(fits: u64, fixed: bool) -> Result<Inverse> {
+pub(crate) fn inverse_test(fits: u64, fixed: bool) -> Result<Inverse> {
     let rows = inverse_rows();
     let without = rows[..rows.len() - 1].to_vec();
     let mut words = Entropy::system()?.for_units()?;
@@ -66,7 +66,7 @@ pub fn inverse_test(fits: u64, fixed: bool) -> Result<Inverse> {
 }
 
 /// Shares of releases that are off the grid of 2^-53: noise in floats on 0, and on 1. They must be equal, and 0.
-pub fn float_noise(releases: u64) -> Result<(f64, f64)> {
+pub(crate) fn float_noise(releases: u64) -> Result<(f64, f64)> {
     let mut words = Entropy::system()?.for_units()?;
     let mut off = |value: f64| {
         let hits = (0..releases).filter(|_| !on_grid(value + normal(&mut words), 0.5f64.powi(53))).count();

@@ -1,7 +1,7 @@
 //! Two trials for the price of one.
 
 use super::{Before, Case, alone, clipped, sum};
-use privfit_kernel::account::Adjacency;
+use privfit::kernel::account::Adjacency;
 
 /// Bug 13: a model is trained with two settings, the better one is released, and the label has the cost of one. Shipped in every grid
 /// search around a private estimator. Found by adding up what was executed and holding it against the label.

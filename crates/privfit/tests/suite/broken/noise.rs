@@ -1,9 +1,9 @@
 //! Noise of the wrong size, or not noise at all.
 
 use super::{Before, Case, alone, clipped, null, sum};
-use crate::audit::Pair;
-use crate::data::encode::Row;
-use privfit_kernel::account::Adjacency;
+use privfit::audit::Pair;
+use privfit::data::encode::Row;
+use privfit::kernel::account::Adjacency;
 
 /// Bug 1: the reach of adding or removing a record is used where records are replaced, so that noise is half of what is needed.
 /// Shipped by many: clip C, noise for C, and a text that says "neighbouring data sets of the same size". Found by comparing before

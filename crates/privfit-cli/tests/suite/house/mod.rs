@@ -115,3 +115,18 @@ fn the_library_spells_no_flag() {
     }
     assert!(found.is_empty(), "use `give` or `naming`:\n{}", found.join("\n"));
 }
+
+/// The page about the house names files and folders that exist, and tells the way of a fit in at most twenty steps.
+#[test]
+fn the_page_names_what_is_there() {
+    let page = std::fs::read_to_string(top().join("docs/architecture.md")).unwrap();
+    let quoted = page.split('`').skip(1).step_by(2).filter(|q| q.starts_with("crates/") || q.starts_with("docs/"));
+    let named: Vec<&str> = quoted.collect();
+    let missing: Vec<&&str> = named.iter().filter(|n| !top().join(n).exists()).collect();
+    assert!(named.len() > 40 && missing.is_empty(), "{} named, not there: {missing:?}", named.len());
+    let steps = page.lines().filter(|l| l.split_once(". ").is_some_and(|(n, _)| n.parse::<u32>().is_ok())).count();
+    assert!((10..=20).contains(&steps), "{steps} steps");
+    for (root, name) in crates().iter().map(|c| (c, c.file_name().unwrap().to_string_lossy())) {
+        assert!(page.contains(&*name), "{} is not on the page", root.display());
+    }
+}

@@ -117,7 +117,7 @@ class Schema:
 
         ``draft`` is the text of a schema or its path; everything else in it must be there. ``X`` is a table with the columns that it
         names; ``y`` the labels, unless the table holds them. ``beyond`` is the part of the records that may lie outside at either end.
-        Bounds from documentation are free and better. What is bought stands in the schema and in every certificate that rests on it.
+        Bounds from documentation are free and better. What is released stands in the schema and in every certificate that rests on it.
 
         If noise hides some bounds the error says so, and its ``draft`` is the text with those that were found.
 
@@ -142,12 +142,12 @@ class Schema:
             "beyond": float(beyond),
             **paid_by(ledger, request, threads, simulate),
         }
-        bought = _privfit.buy_bounds(text, rows_of(X), None if y is None else labels(y, None), asked)
+        released = _privfit.buy_bounds(text, rows_of(X), None if y is None else labels(y, None), asked)
         try:
-            return cls(bought)
+            return cls(released)
         except PrivfitError:
-            error = PrivfitError('some bounds are still "?", because noise hides them: give them yourself, or buy with a larger epsilon')
-            error.draft = bought  # type: ignore[attr-defined]
+            error = PrivfitError('some bounds are still "?", because noise hides them: give them yourself, or release them with a larger epsilon')
+            error.draft = released  # type: ignore[attr-defined]
             raise error from None
 
     @property

@@ -24,7 +24,7 @@ def tune(
     *,
     grid: dict[str, Any] | None = None,
     runs: int | None = None,
-    law: str | None = None,
+    distribution: str | None = None,
     held_out: float | None = None,
     public: tuple[Any, Any] | None = None,
 ) -> Kind:
@@ -33,7 +33,7 @@ def tune(
     ``candidates`` is a list of dicts like ``{"ridge": 10, "method": "objective"}``; ``grid={"ridge": [1, 10]}`` means every combination.
     A candidate names settings and the method; whatever it leaves out is as in the estimator, whose epsilon pays for everything together.
 
-    ``runs`` is the most runs that count, ``law`` how their number is drawn (``harmonic``, ``uniform``; or ``geometric``, ``logarithmic``,
+    ``runs`` is the most runs that count, ``distribution`` how their number is drawn (``harmonic``, ``uniform``; or ``geometric``, ``logarithmic``,
     ``poisson`` with a mean of ``runs``), ``held_out`` the part of the records that scores are made from. See ``tune_plan`` for the price.
 
     ``public=(X, y)`` chooses on rows that you declare public. That is free, and the winner is fitted with the whole budget.
@@ -51,15 +51,15 @@ def tune(
     if not isinstance(estimator, Estimator):
         raise PrivfitError(f"{type(estimator).__name__} is not an estimator of privfit: give one, like privfit.LogisticRegression(...)")
     listed = _candidates(candidates, grid)
-    tuning = _tuning(listed, runs, law, held_out)
+    tuning = _tuning(listed, runs, distribution, held_out)
     own = type(estimator)(**estimator.get_params())
     data, labels, schema, names = own._given(X, y)
     if public is None:
         model = _privfit.tune(data, labels, schema._schema, own._asked(), tuning)
         best, tried = _chosen(model), None
     else:
-        if runs is not None or law is not None or held_out is not None:
-            raise PrivfitError("on public rows every candidate is tried: leave out runs, law and held_out")
+        if runs is not None or distribution is not None or held_out is not None:
+            raise PrivfitError("on public rows every candidate is tried: leave out runs, distribution and held_out")
         X_public, y_public = public
         other = rows(X_public)
         others = labels_of(y_public, schema.classes, other)
@@ -79,7 +79,7 @@ def tune_plan(
     *,
     grid: dict[str, Any] | None = None,
     runs: int | None = None,
-    law: str | None = None,
+    distribution: str | None = None,
     held_out: float | None = None,
     rows: int | None = None,
     features: int | None = None,
@@ -91,7 +91,7 @@ def tune_plan(
     >>> plan["epsilon"]["zero_out"] <= 1, plan["runs"], [c["candidate"] for c in plan["candidates"]]
     (True, 18, ['ridge 1', 'ridge 10', 'ridge 100'])
     """
-    tuning = _tuning(_candidates(candidates, grid), runs, law, held_out)
+    tuning = _tuning(_candidates(candidates, grid), runs, distribution, held_out)
     schema, asked = estimator._planned(rows, features)
     found = json.loads(_privfit.tune_plan(schema._schema, asked, tuning))
     return TunePlan({**found, "plan": dict(found["plan"])})
@@ -113,14 +113,14 @@ def _candidates(candidates: Any, grid: dict[str, Any] | None) -> list[dict[str, 
     return listed
 
 
-def _tuning(listed: list[dict[str, Any]], runs: int | None, law: str | None, held_out: float | None) -> dict[str, Any]:
+def _tuning(listed: list[dict[str, Any]], runs: int | None, distribution: str | None, held_out: float | None) -> dict[str, Any]:
     for one in listed:
         if not isinstance(one.get("method", ""), str):
             raise PrivfitError(f"method is {one['method']!r}: give the name of one, or leave it out")
     return {
         "candidates": [(one.get("method"), {str(k): finite(k, v) for k, v in one.items() if k != "method"}) for one in listed],
         "runs": whole("runs", runs),
-        "law": None if law is None else str(law),
+        "distribution": None if distribution is None else str(distribution),
         "held_out": None if held_out is None else float(held_out),
     }
 

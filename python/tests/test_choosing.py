@@ -59,7 +59,7 @@ def test_tuning_regressions_and_tables(numbers):
         (dict(candidates=[{"ridge": "much"}]), "settings are numbers"),
         (dict(grid={"ridge": 3}), "like \\[1, 10, 100\\]"),
         (dict(grid={"ridge": []}), "at least one"),
-        (dict(grid={"ridge": [1]}, law="magic"), "^law is"),
+        (dict(grid={"ridge": [1]}, distribution="magic"), "^distribution is"),
         (dict(grid={"ridge": [1]}, held_out=2), "^held_out is"),
         (dict(grid={"ridge": [float("nan")]}), "settings are numbers"),
         (dict(grid={"method": [3]}), "name of one"),
@@ -161,7 +161,7 @@ def test_bounds_are_bought_and_stand_in_every_certificate(ledger):
     assert "min = 1000.0\nmax = 3000.0" in schema.text and schema == privfit.Schema.buy_bounds(DRAFT, frame, y, **how)
     assert [job["job"] for job in ledger.status()["jobs"]] == ["bounds"]
     model = privfit.LogisticRegression(epsilon=2, delta=1e-8, schema=schema, ledger=ledger).fit(frame, y)
-    assert "bought" in model.certificate_.text and model.certificate_.verify(ledger).holds
+    assert "were released from the same records" in model.certificate_.text and model.certificate_.verify(ledger).holds
     with pytest.raises(privfit.PrivfitError, match="noise hides") as hidden:
         privfit.Schema.buy_bounds(DRAFT, frame, y, epsilon=0.001, delta=1e-12, simulate=0)
     assert 'min = "?"' in hidden.value.draft

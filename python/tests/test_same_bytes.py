@@ -91,7 +91,7 @@ def test_tuning(command, tmp_path, two_classes):
     estimator = stored(tmp_path, X, y, simulate=9)
     (tmp_path / "job.toml").write_text(JOB.format(tune='runs = 7\nlaw = "uniform"\nheld_out = 0.2'))
     run(command, "tune", tmp_path / "job.toml", "--simulate", 9)
-    how = dict(runs=7, law="uniform", held_out=0.2)
+    how = dict(runs=7, distribution="uniform", held_out=0.2)
     privfit.tune(estimator, X, y, grid=GRID, **how).save(tmp_path / "python.json")
     assert (tmp_path / "python.json").read_bytes() == (tmp_path / "command.json").read_bytes()
     said = json.loads(run(command, "tune", tmp_path / "job.toml", "--dry-run", "--rows", 1500, "--format", "json"))

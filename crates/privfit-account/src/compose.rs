@@ -1,7 +1,7 @@
 //! Composition of loss distributions by one Fourier transform.
 //!
 //! The masses are tilted by e^(theta l) first, theta being the saddle point of the question, so that the answer lies in the middle
-//! of the composed law: float error is then relative to the answer, and the window needs to hold a few standard deviations only.
+//! of the composed distribution: float error is then relative to the answer, and the window needs to hold a few standard deviations only.
 //! What lies outside is bounded by Chernoff and charged.
 
 use super::atoms::Atoms;
@@ -50,13 +50,13 @@ thread_local! {
     static PLANNER: RefCell<RealFftPlanner<f64>> = RefCell::new(RealFftPlanner::new());
 }
 
-/// The composed, tilted law in a window.
+/// The composed, tilted distribution in a window.
 pub(super) struct Composed {
     theta: f64,
     width: f64,
-    /// Grid index of the first slot.
+    /// Grid index of the first cell.
     first: i64,
-    /// Tilted mass of each slot, and the float error of each.
+    /// Tilted mass of each cell, and the float error of each.
     pub(super) mass: Vec<f64>,
     error: f64,
     /// ln of the factor that undoes the tilt: P(S = l) = e^(log_scale - theta l) mass.
@@ -73,7 +73,7 @@ pub(super) struct Composed {
     relative: f64,
 }
 
-/// Chernoff exponents that bound the tilted, composed law above and below.
+/// Chernoff exponents that bound the tilted, composed distribution above and below.
 #[derive(Clone, Copy)]
 struct Edges {
     above: f64,
@@ -84,24 +84,24 @@ impl Edges {
     /// Exponents with the narrowest window; any are valid, and the width is quasi-convex in each.
     fn best(parts: &[(Masses, u64)], width: f64, theta: f64, log_scale: f64, outside: f64) -> Edges {
         let find = |sign: f64| {
-            let reach = |log_t: f64| {
+            let extent = |log_t: f64| {
                 let t = sign * log_t.exp();
                 let value = (total_cumulant(parts, theta + t, width) - log_scale - outside.ln()) / t.abs();
                 if value.is_nan() { f64::INFINITY } else { value }
             };
-            golden_minimum(-6.0, 12.0, 15, reach).0.exp()
+            golden_minimum(-6.0, 12.0, 15, extent).0.exp()
         };
         Edges { above: find(1.0), below: find(-1.0) }
     }
 
     /// First and last grid index between which all but `outside` on either side lies.
     fn window(&self, parts: &[(Masses, u64)], width: f64, theta: f64, log_scale: f64, outside: f64) -> Option<(i64, i64)> {
-        let reach = |t: f64| (total_cumulant(parts, theta + t, width) - log_scale - outside.ln()) / t.abs();
+        let extent = |t: f64| (total_cumulant(parts, theta + t, width) - log_scale - outside.ln()) / t.abs();
         let limit = |pick: fn(&Masses) -> Option<&i64>| -> f64 {
             parts.iter().map(|(m, c)| *c as f64 * pick(m).copied().unwrap_or(0) as f64).sum()
         };
-        let last = (reach(self.above) / width).ceil().min(limit(|m| m.index.last()));
-        let first = (-reach(-self.below) / width).floor().max(limit(|m| m.index.first()));
+        let last = (extent(self.above) / width).ceil().min(limit(|m| m.index.last()));
+        let first = (-extent(-self.below) / width).floor().max(limit(|m| m.index.first()));
         // With more steps than doubles can count the edges may cross.
         let usable = last >= first && last - first < LARGEST as f64 - 2.0 && first.abs() < 1e18;
         usable.then_some((first as i64, last as i64))
@@ -145,7 +145,7 @@ pub(super) fn compose(parts: &[(Masses, u64)], tilt: &Tilt, width: f64) -> Optio
     product[0].im = 0.0;
     product[length / 2].im = 0.0;
     inverse.process(&mut product, &mut buffer).ok()?;
-    // Slot 0 of the window stands at index first - offset of the periodic result.
+    // Cell 0 of the window stands at index first - offset of the periodic result.
     buffer.rotate_left((first - offset).rem_euclid(n) as usize);
     // A transform of what is not a number is nothing at all: never an empty, harmless distribution.
     if !buffer.iter().all(|m| m.is_finite()) || !log_scale.is_finite() {
@@ -184,8 +184,8 @@ fn power(z: Complex64, count: f64) -> Complex64 {
 }
 
 impl Composed {
-    fn loss(&self, slot: usize) -> f64 {
-        self.width * (self.first + slot as i64) as f64
+    fn loss(&self, cell: usize) -> f64 {
+        self.width * (self.first + cell as i64) as f64
     }
 
     /// Nothing on the grid: everything is beside it.
@@ -205,7 +205,7 @@ impl Composed {
         }
     }
 
-    /// One slot more: sums over the slots from i upwards, relative to slot i: a of the masses, b of the masses times e^-(loss - loss of i).
+    /// One cell more: sums over the cells from i upwards, relative to cell i: a of the masses, b of the masses times e^-(loss - loss of i).
     /// Relative sums neither overflow nor underflow, however wide the window is.
     fn adder(&self, upper: bool) -> impl Fn(usize, f64, f64) -> (f64, f64) {
         let error = if upper { self.error } else { -self.error };
@@ -216,7 +216,7 @@ impl Composed {
         }
     }
 
-    /// ln of the finite part of delta at e, for a loss e of at most that of slot i and above that of slot i - 1, and the sums there.
+    /// ln of the finite part of delta at e, for a loss e of at most that of cell i and above that of cell i - 1, and the sums there.
     fn log_delta(&self, i: usize, a: f64, b: f64, e: f64, upper: bool) -> f64 {
         let sign = if upper { 1.0 } else { -1.0 };
         let here = self.loss(i);
@@ -259,7 +259,7 @@ impl Composed {
                 }
             }
             Question::Epsilon { delta } => {
-                // Down slot by slot until delta is exceeded at the next one; the answer lies just above that.
+                // Down cell by cell until delta is exceeded at the next one; the answer lies just above that.
                 let exceeds = |i: usize, a: f64, b: f64, e: f64| total(log_delta(i, a, b, e)) > delta;
                 if exceeds(n - 1, 0.0, 0.0, self.loss(n - 1)) {
                     // Even the largest loss does not bring delta down.
@@ -294,7 +294,7 @@ impl Composed {
                     let below = if i == 0 { f64::NEG_INFINITY } else { self.loss(i - 1) };
                     let below = at_least(below.max(if self.whole { 0.0 } else { self.loss(0) - self.width }));
                     if exceeds(i, a, b, below) {
-                        // delta decreases from `below` to this slot: bisection, keeping the end that the reading needs.
+                        // delta decreases from `below` to this cell: bisection, keeping the end that the reading needs.
                         let (mut low, mut high) = (below, self.loss(i).max(below));
                         for _ in 0..60 {
                             let middle = 0.5 * (low + high);
@@ -323,7 +323,7 @@ impl Composed {
         }
         let cumulant = 0.5 * self.theta * (1.0 + self.theta) * mu * mu;
         let charge = cumulant - self.theta * epsilon;
-        // From below only what wraps around into the window counts, and no slot weighs more than the first.
+        // From below only what wraps around into the window counts, and no cell weighs more than the first.
         let charge = if upper { charge } else { charge.min(-self.theta * self.loss(0)) };
         sum += sign * 2.0 * self.outside * (self.log_scale + charge).exp();
         let finite = sum * (1.0 + sign * self.relative) + self.infinite;
@@ -339,7 +339,7 @@ impl Composed {
             sums[i] = add(i, sums[i + 1].0, sums[i + 1].1);
         }
         move |e| {
-            // The first slot above e; rounding of the quotient must not move a slot to the other side.
+            // The first cell above e; rounding of the quotient must not move a cell to the other side.
             let mut i = (e / self.width - self.first as f64).floor().clamp(-1.0, n as f64) as i64 + 1;
             while i > 0 && self.loss(i as usize - 1) > e {
                 i -= 1;
@@ -414,7 +414,7 @@ impl Composed {
     }
 }
 
-/// A tilt: any is valid, a good one puts the answer in the middle of a narrow law.
+/// A tilt: any is valid, a good one puts the answer in the middle of a narrow distribution.
 pub(super) struct Tilt {
     pub(super) theta: f64,
     /// Tilted probability that may lie outside of the window without hurting the answer.
@@ -431,7 +431,7 @@ pub(super) struct Tilt {
 
 /// The tilt for a question: the saddle point of the steepest-descent estimate
 /// ln delta = K - theta K' - ln(theta (1+theta) sqrt(2 pi K'')), or K' = epsilon; less where the single step has so heavy a
-/// tail that the tilted law would spread out.
+/// tail that the tilted distribution would spread out.
 ///
 /// What is beside the grid is part of the question and not of the composed distribution. An answer that is known already, if only
 /// roughly, takes the place of the estimate, which is poor for a few steps with heavy tails.
@@ -460,7 +460,7 @@ pub(super) fn saddle(
         let (value, first, second) = sums(theta);
         let too_small = match question {
             Question::Epsilon { .. } if known.is_some() => known.is_some_and(|epsilon| first < epsilon),
-            // On a lattice the law ends up in its largest loss; more tilt then says nothing more.
+            // On a lattice the distribution ends up in its largest loss; more tilt then says nothing more.
             Question::Epsilon { delta } => {
                 let stuck = second.sqrt() < 0.02 * plain_spread && theta * second.sqrt() < 0.3;
                 value - theta * first - prefactor(theta, second) > delta.max(1e-300).ln() && !stuck
@@ -479,7 +479,7 @@ pub(super) fn saddle(
         Question::Epsilon { delta } => (at_least(first), delta.max(1e-300).ln()),
         Question::Delta { epsilon } => (epsilon, value - theta * epsilon - prefactor(theta, second)),
     };
-    // Share of the tilted law that answers the question; float error must stay far below it.
+    // Share of the tilted distribution that answers the question; float error must stay far below it.
     let share = |theta: f64, log_scale: f64| (log_delta + theta * epsilon - log_scale).min(0.0).exp();
     let steps: f64 = parts.iter().map(|p| p.1 as f64).sum();
     let look = |theta: f64| {

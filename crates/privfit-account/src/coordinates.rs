@@ -39,8 +39,13 @@ fn replaced(event: &Event, sampled: bool, leaf: &dyn Fn(&Event, bool) -> Option<
 /// The whole shift in one coordinate.
 fn on_one(event: &Event) -> Option<Event> {
     let leaf = |event: &Event, _: bool| match event {
-        Event::DiscreteGaussian { sigma, reach, replace_reach, dimension } if *dimension > 1 && *sigma < COARSE => {
-            Some(Event::DiscreteGaussian { sigma: *sigma, reach: *reach, replace_reach: *replace_reach, dimension: 1 })
+        Event::DiscreteGaussian { sigma, sensitivity, replace_sensitivity, dimension } if *dimension > 1 && *sigma < COARSE => {
+            Some(Event::DiscreteGaussian {
+                sigma: *sigma,
+                sensitivity: *sensitivity,
+                replace_sensitivity: *replace_sensitivity,
+                dimension: 1,
+            })
         }
         _ => None,
     };
@@ -61,12 +66,15 @@ fn divided(length: u64, most: usize) -> Vec<u64> {
 /// The shift divided among a few coordinates. On a sample all of them would be sampled together, which no event says.
 fn on_several(event: &Event, adjacency: Adjacency) -> Option<Event> {
     let leaf = |event: &Event, sampled: bool| match event {
-        Event::DiscreteGaussian { sigma, reach, replace_reach, dimension } if *dimension > 1 && *sigma <= SHARED && !sampled => {
-            let length = if adjacency.replaces() { *replace_reach } else { *reach };
+        Event::DiscreteGaussian { sigma, sensitivity, replace_sensitivity, dimension }
+            if *dimension > 1 && *sigma <= SHARED && !sampled =>
+        {
+            let length = if adjacency.replaces() { *replace_sensitivity } else { *sensitivity };
             if length < 2 || length >= 64 * sigma {
                 return None;
             }
-            let one = |part| Event::DiscreteGaussian { sigma: *sigma, reach: part, replace_reach: part, dimension: 1 };
+            let one =
+                |part| Event::DiscreteGaussian { sigma: *sigma, sensitivity: part, replace_sensitivity: part, dimension: 1 };
             Some(Event::Compose(divided(length, (*dimension).min(5) as usize).into_iter().map(one).collect()))
         }
         _ => None,

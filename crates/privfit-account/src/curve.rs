@@ -1,4 +1,4 @@
-//! Many points of one privacy profile. Composing costs far more than reading, and a law that was composed for one question answers its
+//! Many points of one privacy profile. Composing costs far more than reading, and a distribution that was composed for one question answers its
 //! neighbours too, a little less tightly and as validly.
 
 use super::checked::{at_least, largest, probability_at_most, smaller};
@@ -11,7 +11,7 @@ use super::zcdp::ConcentratedAccountant;
 use super::{Accountant, Adjacency, Bound, Event, check_delta, check_epsilon, selection};
 use crate::error::Result;
 
-/// Deltas that laws are composed for: every delta from 0.1 to 10^-12 is within a factor of 32 of one, where it matters.
+/// Deltas that distributions are composed for: every delta from 0.1 to 10^-12 is within a factor of 32 of one, where it matters.
 const ANCHORS: [f64; 4] = [2e-2, 1e-5, 1e-8, 1e-11];
 
 /// The privacy profile of an event, prepared for many questions. Only upper bounds: ask [`super::epsilon`] for an enclosure.
@@ -25,7 +25,7 @@ enum Kind<'e> {
     /// Each question is asked by itself.
     Asked,
     /// Composed once.
-    Composed(Laws<'e>),
+    Composed(Distributions<'e>),
     /// Many choices alone, whose table is made once; concentrated privacy may prove less.
     Choices(Parts),
     /// The worst of several.
@@ -34,18 +34,19 @@ enum Kind<'e> {
     Best { one: Box<Curve<'e>>, growth: f64, runs: f64 },
 }
 
-struct Laws<'e> {
+struct Distributions<'e> {
     steps: Vec<Step<'e>>,
     /// Log ratio between discrete and continuous Laplace noise.
     ratio: f64,
-    /// Composed laws, one list for each direction.
+    /// Composed distributions, one list for each direction.
     directions: Vec<Vec<Composed>>,
 }
 
-impl Laws<'_> {
-    /// The larger of the directions, each by its best law.
+impl Distributions<'_> {
+    /// The larger of the directions, each by its best distribution.
     fn ask(&self, question: Question) -> f64 {
-        let best = |laws: &Vec<Composed>| laws.iter().map(|l| l.answer(question, true)).fold(f64::INFINITY, smaller);
+        let best =
+            |distributions: &Vec<Composed>| distributions.iter().map(|l| l.answer(question, true)).fold(f64::INFINITY, smaller);
         largest(self.directions.iter().map(best))
     }
 
@@ -91,7 +92,11 @@ impl<'e> Curve<'e> {
                 return Some(Kind::Choices(parts));
             }
             let directions = distributions(&parts, &ANCHORS)?;
-            Some(Kind::Composed(Laws { ratio: discrete_laplace_gap(&steps), steps: approximated(&steps, adjacency), directions }))
+            Some(Kind::Composed(Distributions {
+                ratio: discrete_laplace_gap(&steps),
+                steps: approximated(&steps, adjacency),
+                directions,
+            }))
         };
         let kind = if cheap { None } else { prepared() }.unwrap_or(Kind::Asked);
         Curve { event, adjacency, kind }
@@ -101,7 +106,7 @@ impl<'e> Curve<'e> {
     pub fn epsilon(&self, delta: f64) -> Option<f64> {
         check_delta(delta, true).ok()?;
         let read = match &self.kind {
-            Kind::Composed(laws) if delta > 0.0 => laws.epsilon(delta).ok().filter(|e| e.is_finite()),
+            Kind::Composed(distributions) if delta > 0.0 => distributions.epsilon(delta).ok().filter(|e| e.is_finite()),
             Kind::Choices(parts) if delta > 0.0 => {
                 let concentrated =
                     ConcentratedAccountant.epsilon(self.event, self.adjacency, delta).map_or(f64::INFINITY, |b| b.upper);
@@ -125,7 +130,7 @@ impl<'e> Curve<'e> {
             return 1.0;
         }
         match &self.kind {
-            Kind::Composed(laws) => probability_at_most(laws.delta(epsilon)),
+            Kind::Composed(distributions) => probability_at_most(distributions.delta(epsilon)),
             Kind::Choices(parts) => {
                 let concentrated = ConcentratedAccountant.delta(self.event, self.adjacency, epsilon).map_or(1.0, |b| b.upper);
                 probability_at_most(smaller(parts.at_most(Question::Delta { epsilon }), concentrated))
@@ -145,8 +150,9 @@ mod tests {
     #[test]
     fn curves_agree_with_single_questions() {
         let choice = Event::Exponential { epsilon: 0.2, replace_factor: 2.0 }.repeated(7);
-        let discrete = Event::DiscreteGaussian { sigma: 1 << 30, reach: 1 << 28, replace_reach: 1 << 29, dimension: 9 };
-        let laplace = Event::DiscreteLaplace { scale: 1 << 20, reach: 1 << 18, replace_reach: 1 << 19, dimension: 3 };
+        let discrete =
+            Event::DiscreteGaussian { sigma: 1 << 30, sensitivity: 1 << 28, replace_sensitivity: 1 << 29, dimension: 9 };
+        let laplace = Event::DiscreteLaplace { scale: 1 << 20, sensitivity: 1 << 18, replace_sensitivity: 1 << 19, dimension: 3 };
         for event in [
             Event::gaussian(1.1).sampled(0.01).repeated(500),
             choice.clone(),

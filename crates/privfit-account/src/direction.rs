@@ -10,10 +10,10 @@ use super::profile::Profile;
 const TARGET_GAP: f64 = 2e-4;
 /// The same where a transform would become long.
 const ENOUGH: f64 = 6e-4;
-/// Slots of a transform that takes less than a millisecond, and of one that takes tens of them.
+/// Cells of a transform that takes less than a millisecond, and of one that takes tens of them.
 const COMFORTABLE: f64 = 24_000.0;
 const LONG: f64 = 100_000.0;
-/// Slots of all transforms together after which no finer grid is tried.
+/// Cells of all transforms together after which no finer grid is tried.
 const WORK: usize = 1 << 20;
 /// Relative width aimed at between the two bounds on delta.
 const TARGET_GAP_DELTA: f64 = 2e-3;
@@ -78,7 +78,7 @@ fn bounds(list: &[Listed<'_>], beside: Beside<'_>, question: Question, effort: E
     let mut focus = vec![Focus::default(); list.len()];
     let mut best = Bound { lower: 0.0, upper: f64::INFINITY };
     let atoms: Vec<(f64, f64)> = list.iter().filter_map(|(p, c)| p.atom().map(|a| (a, *c as f64))).collect();
-    let (mut slots, mut coarser, mut known) = (0, false, None);
+    let (mut cells, mut coarser, mut known) = (0, false, None);
     for round in 0..12 {
         width = aligned(width, &atoms);
         let points: Vec<Vec<i64>> = list.iter().zip(&focus).map(|((p, _), f)| grid(*p, width, f, tail)).collect();
@@ -173,8 +173,8 @@ fn bounds(list: &[Listed<'_>], beside: Beside<'_>, question: Question, effort: E
             Question::Epsilon { .. } => TARGET_GAP,
             Question::Delta { .. } => TARGET_GAP_DELTA,
         };
-        slots += 2 * length + 20 * points.iter().map(Vec::len).sum::<usize>();
-        if !(gap > 2.0 * wanted) || slots > WORK {
+        cells += 2 * length + 20 * points.iter().map(Vec::len).sum::<usize>();
+        if !(gap > 2.0 * wanted) || cells > WORK {
             break;
         }
         width *= (1.5 * wanted / gap).sqrt().clamp(0.1, 0.8);

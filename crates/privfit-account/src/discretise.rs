@@ -77,7 +77,7 @@ pub(super) fn spread(profile: &dyn Profile) -> f64 {
 /// Where the mass of a mechanism matters for a question.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Focus {
-    /// Tilt of the composed law, and ln of the mechanism's moment there.
+    /// Tilt of the composed distribution, and ln of the mechanism's moment there.
     pub(super) theta: f64,
     pub(super) log_moment: f64,
 }

@@ -1,6 +1,6 @@
 //! What a mechanism did, sufficient for any accountant, now or later.
 //!
-//! Convention, stated once: a `noise_multiplier` is the noise scale over the reach of one record under zero-out (the
+//! Convention, stated once: a `noise_multiplier` is the noise scale over the sensitivity of one record under zero-out (the
 //! bound of its clipped contribution). Replace-one divides it by `replace_factor`. Variants without a replace factor
 //! (`Approx`, `ZeroConcentrated`, `GaussianDp`, `Budget`) describe zero-out and add-remove, and replace-one
 //! follows by group privacy of two: 2 epsilon, (2 epsilon, (1 + e^epsilon) delta), 4 rho, 2 mu.
@@ -16,26 +16,28 @@ use serde::{Deserialize, Serialize};
 pub enum Event {
     /// Continuous Gaussian noise on a vector of bounded L2 norm.
     Gaussian {
-        /// Standard deviation over the zero-out reach.
+        /// Standard deviation over the zero-out sensitivity.
         noise_multiplier: f64,
-        /// Replace-one reach over zero-out reach: 2 for clipped vectors, sqrt 2 for outer products, 1 for slot parts.
+        /// Replace-one sensitivity over zero-out sensitivity: 2 for clipped vectors, sqrt 2 for outer products, 1 for parts that an index decides.
         replace_factor: f64,
     },
     /// Continuous Laplace noise on a vector of bounded L1 norm.
     Laplace {
-        /// Scale over the zero-out reach.
+        /// Scale over the zero-out sensitivity.
         noise_multiplier: f64,
-        /// Replace-one reach over zero-out reach.
+        /// Replace-one sensitivity over zero-out sensitivity.
         replace_factor: f64,
     },
     /// Exact discrete Gaussian noise on an integer vector; all numbers in grid units.
     DiscreteGaussian {
         /// Scale parameter.
         sigma: u64,
-        /// L2 reach under zero-out.
-        reach: u64,
-        /// L2 reach under replace-one.
-        replace_reach: u64,
+        /// L2 sensitivity under zero-out.
+        #[serde(rename = "reach")]
+        sensitivity: u64,
+        /// L2 sensitivity under replace-one.
+        #[serde(rename = "replace_reach")]
+        replace_sensitivity: u64,
         /// Number of coordinates.
         dimension: u64,
     },
@@ -43,10 +45,12 @@ pub enum Event {
     DiscreteLaplace {
         /// Scale parameter.
         scale: u64,
-        /// L1 reach under zero-out.
-        reach: u64,
-        /// L1 reach under replace-one.
-        replace_reach: u64,
+        /// L1 sensitivity under zero-out.
+        #[serde(rename = "reach")]
+        sensitivity: u64,
+        /// L1 sensitivity under replace-one.
+        #[serde(rename = "replace_reach")]
+        replace_sensitivity: u64,
         /// Number of coordinates.
         dimension: u64,
     },
@@ -79,7 +83,7 @@ pub enum Event {
     ObjectivePerturbation(Objective),
     /// The exponential mechanism (or Gumbel noise) on scores: bounded range.
     Exponential {
-        /// Range of the privacy loss under zero-out (2 x score reach / scale; half of it for monotone scores).
+        /// Range of the privacy loss under zero-out (2 x score sensitivity / scale; half of it for monotone scores).
         epsilon: f64,
         /// Replace-one range over zero-out range.
         replace_factor: f64,
@@ -159,11 +163,11 @@ pub struct Objective {
     pub degrees: u32,
     /// Bound on the log determinant ratio, e.g. log(1 + smoothness / ridge).
     pub log_determinant: f64,
-    /// Standard deviation of the output noise over its reach (2 tolerance / ridge plus grid), infinite if there is none.
+    /// Standard deviation of the output noise over its sensitivity (2 tolerance / ridge plus grid), infinite if there is none.
     #[serde(with = "infinite_as_null")]
     pub output_noise_multiplier: f64,
-    /// Standard deviation of the linear term in grid units, 0 if its law is continuous. No coupling exists between the discrete
-    /// and the continuous law, so their distance is charged.
+    /// Standard deviation of the linear term in grid units, 0 if its distribution is continuous. No coupling exists between the discrete
+    /// and the continuous distribution, so their distance is charged.
     pub grid_sigma: u64,
     /// Coordinates of the linear term.
     pub dimension: u64,
@@ -283,13 +287,17 @@ impl Event {
                 positive("noise_multiplier", *noise_multiplier)?;
                 replaces("replace_factor", *replace_factor)
             }
-            Event::DiscreteGaussian { sigma: scale, reach, replace_reach, dimension }
-            | Event::DiscreteLaplace { scale, reach, replace_reach, dimension } => {
+            Event::DiscreteGaussian { sigma: scale, sensitivity, replace_sensitivity, dimension }
+            | Event::DiscreteLaplace { scale, sensitivity, replace_sensitivity, dimension } => {
                 at_least_one("scale", *scale)?;
-                at_least_one("reach", *reach)?;
+                at_least_one("sensitivity", *sensitivity)?;
                 at_least_one("dimension", *dimension)?;
-                if replace_reach < reach {
-                    return Err(Error::domain("replace_reach", replace_reach, "give at least the zero-out reach"));
+                if replace_sensitivity < sensitivity {
+                    return Err(Error::domain(
+                        "replace_sensitivity",
+                        replace_sensitivity,
+                        "give at least the zero-out sensitivity",
+                    ));
                 }
                 Ok(())
             }

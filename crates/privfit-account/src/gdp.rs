@@ -92,8 +92,8 @@ pub(crate) fn mu_of(leaf: &Event, adjacency: Adjacency) -> Option<f64> {
             Some(if replaces { replace_factor / noise_multiplier } else { 1.0 / noise_multiplier })
         }
         Event::GaussianDp { mu } => Some(if replaces { 2.0 * mu } else { *mu }),
-        Event::DiscreteGaussian { sigma, reach, replace_reach, .. } => {
-            Some(if replaces { *replace_reach } else { *reach } as f64 / *sigma as f64)
+        Event::DiscreteGaussian { sigma, sensitivity, replace_sensitivity, .. } => {
+            Some(if replaces { *replace_sensitivity } else { *sensitivity } as f64 / *sigma as f64)
         }
         Event::Laplace { .. }
         | Event::DiscreteLaplace { .. }
@@ -151,20 +151,20 @@ pub(crate) fn discrete_gaussian_gap(steps: &[Step<'_>]) -> f64 {
 pub(crate) fn rounding_loss(steps: &[Step<'_>]) -> f64 {
     let mut total = 0.0;
     for step in steps {
-        if let Event::DiscreteGaussian { sigma, replace_reach, .. } = step.leaf {
-            let (sigma, reach) = (*sigma as f64, *replace_reach as f64);
-            total += step.count as f64 * 0.05 * reach / sigma.powi(3) * (0.5 * reach / (sigma * sigma)).exp();
+        if let Event::DiscreteGaussian { sigma, replace_sensitivity, .. } = step.leaf {
+            let (sigma, sensitivity) = (*sigma as f64, *replace_sensitivity as f64);
+            total += step.count as f64 * 0.05 * sensitivity / sigma.powi(3) * (0.5 * sensitivity / (sigma * sigma)).exp();
         }
     }
     total * (1.0 + 1e-12)
 }
 
-/// The other way to charge the discrete law, for large epsilons, where e^epsilon times a distance is too much.
+/// The other way to charge the discrete distribution, for large epsilons, where e^epsilon times a distance is too much.
 ///
 /// Up to a tail of probability e^-a the density ratio between discrete and rounded continuous noise is within e^(+-eta), with
 /// eta = 1.01 (t + d) / (24 sigma^2) for a release of d coordinates, t the largest squared norm over sigma^2 outside of the tail. So
 /// delta(epsilon) <= e^eta delta_continuous(epsilon - 2 eta) + (1 + e^epsilon) e^-a. None where the grid is too coarse for the 1.01.
-/// It holds for sampled releases too: with tails cut off, each law of a mixture is at most e^eta times its continuous one and at least
+/// It holds for sampled releases too: with tails cut off, each distribution of a mixture is at most e^eta times its continuous one and at least
 /// e^-eta times it, around its own centre, and so is the mixture, on whichever side of the comparison it stands.
 fn discrete_gaussian_ratio(steps: &[Step<'_>], tail: f64) -> Option<f64> {
     let releases: f64 = steps.iter().map(|s| s.count as f64).sum();
@@ -288,8 +288,8 @@ fn on_its_grid(steps: &[Step<'_>], adjacency: Adjacency) -> Option<(f64, f64)> {
     let (mut square, mut left_out, mut coarse) = (0.0, 0.0, false);
     for step in steps {
         let mut mu = mu_of(step.leaf, adjacency)?;
-        if let Event::DiscreteGaussian { sigma, reach, replace_reach, dimension } = step.leaf {
-            let moved = if adjacency.replaces() { *replace_reach } else { *reach };
+        if let Event::DiscreteGaussian { sigma, sensitivity, replace_sensitivity, dimension } = step.leaf {
+            let moved = if adjacency.replaces() { *replace_sensitivity } else { *sensitivity };
             if *sigma > lattice::LARGEST || moved >= lattice::FURTHEST * sigma {
                 return None;
             }
@@ -350,13 +350,13 @@ mod tests {
         assert!(gaussian_delta(-1.0, 0.0).upper > 0.63);
     }
 
-    /// The charge for the discrete law stays small at every epsilon, and never goes below the exact discrete curve.
+    /// The charge for the discrete distribution stays small at every epsilon, and never goes below the exact discrete curve.
     #[test]
-    fn discrete_law_is_charged_at_every_epsilon() {
+    fn discrete_distribution_is_charged_at_every_epsilon() {
         let event = |bits: u32, mu: f64| Event::DiscreteGaussian {
             sigma: 1 << bits,
-            reach: (mu * 2f64.powi(bits as i32)) as u64,
-            replace_reach: (2.0 * mu * 2f64.powi(bits as i32)) as u64,
+            sensitivity: (mu * 2f64.powi(bits as i32)) as u64,
+            replace_sensitivity: (2.0 * mu * 2f64.powi(bits as i32)) as u64,
             dimension: 100,
         };
         for (mu, epsilon) in [(0.02, 0.1), (1.0, 5.0), (5.0, 40.0), (8.0, 90.0)] {
@@ -370,7 +370,7 @@ mod tests {
         let (sigma, shift) = (4096.0f64, 4096.0 * 3.0);
         let weight = |x: f64| (-0.5 * x * x / (sigma * sigma)).exp();
         let total: f64 = (-60_000..=60_000).map(|x| weight(f64::from(x))).sum();
-        let one = Event::DiscreteGaussian { sigma: 4096, reach: 12288, replace_reach: 24576, dimension: 1 };
+        let one = Event::DiscreteGaussian { sigma: 4096, sensitivity: 12288, replace_sensitivity: 24576, dimension: 1 };
         for epsilon in [0.5, 4.0, 12.0] {
             let above = |x: f64| (weight(x - shift) - f64::exp(epsilon) * weight(x)).max(0.0);
             let exact: f64 = (-60_000..=60_000).map(|x| above(f64::from(x))).sum::<f64>() / total;

@@ -8,7 +8,7 @@
 //! noise, whose loss adds to Z given the exact minimiser: delta(e) <= E[delta_Gauss(e - Z)], negative arguments included.
 //!
 //! Composition with Gaussian releases of total s has a closed form of its own: their loss s^2/2 + s N adds to Z, and mu W + s N lies
-//! stochastically below m W' with m^2 = mu^2 + s^2 and W' of the same law as W. For with G and G' Gaussian vectors in as many
+//! stochastically below m W' with m^2 = mu^2 + s^2 and W' of the same distribution as W. For with G and G' Gaussian vectors in as many
 //! dimensions as W has degrees and u = G/|G|, mu |G| + s <G', u> = <mu G + s G', u> <= |mu G + s G'|, where <G', u> is a standard
 //! Gaussian that does not depend on |G|. So the whole is one objective perturbation with m in the place of mu.
 

@@ -119,9 +119,9 @@ fn middle_choice(range: f64) -> Box<dyn Profile> {
 /// Steps of exact discrete Gaussian noise that are accounted by its own probabilities: one coordinate, or shifts so short that they
 /// cannot be divided among several, integers as they are.
 fn own_probabilities(leaf: &Event, adjacency: Adjacency) -> bool {
-    let Event::DiscreteGaussian { sigma, reach, replace_reach, dimension } = leaf else { return false };
-    let moved = if adjacency.replaces() { *replace_reach } else { *reach };
-    *sigma <= DiscreteShift::LARGEST && replace_reach / sigma < 64 && (*dimension == 1 || moved == 1)
+    let Event::DiscreteGaussian { sigma, sensitivity, replace_sensitivity, dimension } = leaf else { return false };
+    let moved = if adjacency.replaces() { *replace_sensitivity } else { *sensitivity };
+    *sigma <= DiscreteShift::LARGEST && replace_sensitivity / sigma < 64 && (*dimension == 1 || moved == 1)
 }
 
 fn plain_gaussian(step: &Step<'_>, adjacency: Adjacency) -> bool {
@@ -169,8 +169,12 @@ fn response(leaf: &Event, adjacency: Adjacency) -> Response {
 fn pair(step: &Step<'_>, adjacency: Adjacency) -> Result<(Box<dyn Profile>, Attained)> {
     let pure = |a| super::pure::epsilon_of(step.leaf, a).unwrap_or(f64::INFINITY);
     Ok(match (step.leaf, step.sampling) {
-        (Event::DiscreteGaussian { sigma, reach, replace_reach, .. }, sampling) if own_probabilities(step.leaf, adjacency) => {
-            sampled(sampling, adjacency, |a| DiscreteShift::new(*sigma, if a.replaces() { *replace_reach } else { *reach }))
+        (Event::DiscreteGaussian { sigma, sensitivity, replace_sensitivity, .. }, sampling)
+            if own_probabilities(step.leaf, adjacency) =>
+        {
+            sampled(sampling, adjacency, |a| {
+                DiscreteShift::new(*sigma, if a.replaces() { *replace_sensitivity } else { *sensitivity })
+            })
         }
         (Event::Gaussian { .. } | Event::DiscreteGaussian { .. }, Sampling::Poisson { rate }) if adjacency.replaces() => {
             let noise = 1.0 / mu_of(step.leaf, Adjacency::ZeroOut).unwrap_or(f64::INFINITY);

@@ -83,7 +83,7 @@ impl Profile for Shift {
     }
 }
 
-/// Two Laplace laws at distance `epsilon` scales.
+/// Two Laplace distributions at distance `epsilon` scales.
 pub(crate) struct LaplaceShift {
     pub(crate) epsilon: f64,
 }
@@ -337,7 +337,7 @@ impl Profile for ReplacedMixture {
 pub(crate) struct DiscreteShift {
     sigma: f64,
     shift: f64,
-    /// `tail[i]` = P(X >= i - offset), from the centred law.
+    /// `tail[i]` = P(X >= i - offset), from the centred distribution.
     tail: Vec<f64>,
     offset: i64,
 }
@@ -352,21 +352,21 @@ impl DiscreteShift {
         let weight = |x: i64| (-0.5 * (x as f64 / sigma).powi(2)).exp();
         let mut tail = vec![0.0; 2 * offset as usize + 1];
         let mut sum = 0.0;
-        for (i, slot) in tail.iter_mut().enumerate().rev() {
+        for (i, cell) in tail.iter_mut().enumerate().rev() {
             sum += weight(i as i64 - offset);
-            *slot = sum;
+            *cell = sum;
         }
         tail.iter_mut().for_each(|t| *t /= sum);
         DiscreteShift { sigma, shift: shift as f64, tail, offset }
     }
 
-    /// P(X >= x) of the centred law.
+    /// P(X >= x) of the centred distribution.
     fn at_least(&self, x: i64) -> f64 {
         let i = x.saturating_add(self.offset);
         if i <= 0 { 1.0 } else { self.tail.get(i as usize).copied().unwrap_or(0.0) }
     }
 
-    /// The first integer whose loss (2 x shift - shift^2) / (2 sigma^2) exceeds e, P being the shifted law.
+    /// The first integer whose loss (2 x shift - shift^2) / (2 sigma^2) exceeds e, P being the shifted distribution.
     fn first(&self, e: f64) -> i64 {
         let loss = |x: i64| (2.0 * x as f64 * self.shift - self.shift * self.shift) / (2.0 * self.sigma * self.sigma);
         // Beyond the table every tail is 0 or 1 anyway.

@@ -16,8 +16,8 @@ pub(crate) fn epsilon_of(leaf: &Event, adjacency: Adjacency) -> Option<f64> {
         Event::Laplace { noise_multiplier, replace_factor } => {
             Some(quotient_up(if replaces { *replace_factor } else { 1.0 }, *noise_multiplier))
         }
-        Event::DiscreteLaplace { scale, reach, replace_reach, .. } => {
-            Some((if replaces { *replace_reach } else { *reach } as f64 / *scale as f64).next_up())
+        Event::DiscreteLaplace { scale, sensitivity, replace_sensitivity, .. } => {
+            Some((if replaces { *replace_sensitivity } else { *sensitivity } as f64 / *scale as f64).next_up())
         }
         Event::Pure { epsilon, replace_factor } => Some(if replaces { product_up(*replace_factor, *epsilon) } else { *epsilon }),
         Event::Approx { epsilon, delta } if *delta == 0.0 => Some(if replaces { 2.0 * epsilon } else { *epsilon }),
@@ -145,7 +145,7 @@ impl Accountant for PureAccountant {
     fn epsilon(&self, event: &Event, adjacency: Adjacency, delta: f64) -> Result<Bound> {
         check_delta(delta, true)?;
         let upper = self.total(event, adjacency)?;
-        // At delta 0 the sum is attained: losses of these mechanisms reach their epsilon together.
+        // At delta 0 the sum is attained: losses of these mechanisms sensitivity their epsilon together.
         let attained = |step: &Step<'_>| {
             step.sampling == Sampling::All
                 && matches!(step.leaf, Event::Pure { .. } | Event::Laplace { .. } | Event::Approx { .. })

@@ -28,7 +28,7 @@ pub(crate) const BELOW: f64 = 4e6;
 /// Cells to a window, as many as the work allows, and the number of grid points from 0 upwards.
 fn grid_size(range: f64, count: u64, work: f64) -> Option<(usize, usize)> {
     let k = count as f64;
-    // All of it, or as far as 12 standard deviations of r/2 a choice reach: the rest, below 1e-30, counts as infinite.
+    // All of it, or as far as 12 standard deviations of r/2 a choice sensitivity: the rest, below 1e-30, counts as infinite.
     let end = (k * range).min(0.5 * k * range * (0.25 * range).tanh() + 6.0 * range * k.sqrt() + range);
     if !(end < 600.0 && range > 1e-12) {
         return None;
@@ -67,7 +67,7 @@ pub(crate) fn adaptive(range: f64, count: u64, work: f64) -> Option<Table> {
                 (low - slope * point(i), slope)
             })
             .collect();
-        // Losses reach no further than range for each choice made so far.
+        // Losses sensitivity no further than range for each choice made so far.
         let reached = ((step + 1) as usize).saturating_mul(cells).min(n);
         let mut next = vec![0.0; n];
         for (i, out) in next.iter_mut().enumerate().take(reached) {
@@ -171,12 +171,12 @@ pub(crate) fn reached_epsilon(range: f64, count: u64, delta: f64, upper: f64) ->
 pub(crate) fn reached_delta(range: f64, count: u64, epsilon: f64, work: f64) -> Option<f64> {
     let (cells, n) = grid_size(range, count, work)?;
     let width = range / cells as f64;
-    let slot = (epsilon / width).floor();
-    if !(slot < n as f64) {
+    let cell = (epsilon / width).floor();
+    if !(cell < n as f64) {
         return Some(0.0);
     }
-    let offset = epsilon - width * slot;
-    Some(probability_at_least(reached(range, count, cells, offset, n)[slot as usize] * (1.0 - SLACK)))
+    let offset = epsilon - width * cell;
+    Some(probability_at_least(reached(range, count, cells, offset, n)[cell as usize] * (1.0 - SLACK)))
 }
 
 /// Rounding of sums of positive terms, over all choices.

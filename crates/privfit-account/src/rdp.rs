@@ -102,10 +102,10 @@ fn poisson_gaussian_replace(rate: f64, noise: f64, factor: f64, order: f64) -> f
     }
     let inverse = 1.0 / (noise * noise);
     let log_ratio = |x: f64, shift: f64| log_add((-rate).ln_1p(), rate.ln() + (x * shift - 0.5 * shift * shift) * inverse);
-    let reach = (order + 1.0) * factor.max(1.0) + 12.0 * noise;
+    let sensitivity = (order + 1.0) * factor.max(1.0) + 12.0 * noise;
     // The logarithm has branch points at pi noise^2 off the real line: a step of noise^2 / 2 leaves an error of e^-39.
     let step = (noise / 16.0).min(0.5 * noise * noise);
-    let half = (reach / step).ceil();
+    let half = (sensitivity / step).ceil();
     if !(half < 1e6) {
         return f64::INFINITY;
     }
@@ -122,7 +122,7 @@ fn poisson_gaussian_replace(rate: f64, noise: f64, factor: f64, order: f64) -> f
     at_most(larger(forward, backward) + scale) * (1.0 + 1e-12) + 1e-14
 }
 
-/// Fixed-size subsets without replacement, Gaussian noise over the replace-one reach (the forward-difference bound of
+/// Fixed-size subsets without replacement, Gaussian noise over the replace-one sensitivity (the forward-difference bound of
 /// Wang, Balle and Kasiviswanathan), times (order - 1); whole orders.
 fn fixed_size_gaussian(rate: f64, noise: f64, order: f64) -> f64 {
     let inverse = 1.0 / (noise * noise);
@@ -225,9 +225,9 @@ fn divergence(prepared: &Prepared<'_>, adjacency: Adjacency, order: f64) -> f64 
                 poisson_gaussian_real(rate, *noise_multiplier, order) / (order - 1.0)
             }
         }
-        (Event::DiscreteGaussian { sigma, reach, .. }, Sampling::Poisson { rate }) if !replaces => {
-            // At whole orders and whole shifts the binomial sum is exact for the discrete law too.
-            let noise = *sigma as f64 / *reach as f64;
+        (Event::DiscreteGaussian { sigma, sensitivity, .. }, Sampling::Poisson { rate }) if !replaces => {
+            // At whole orders and whole shifts the binomial sum is exact for the discrete distribution too.
+            let noise = *sigma as f64 / *sensitivity as f64;
             interpolate(order, |k| poisson_gaussian_integer(rate, noise, k)) / (order - 1.0)
         }
         (Event::Gaussian { noise_multiplier, replace_factor }, Sampling::FixedSize { rate }) => {
@@ -304,7 +304,7 @@ pub fn epsilon_at_orders(event: &Event, adjacency: Adjacency, delta: f64, orders
     Ok(best * (1.0 + 1e-12))
 }
 
-/// Distance of linear terms on a grid from their continuous law, which no divergence can express: whoever adds up divergences adds it to
+/// Distance of linear terms on a grid from their continuous distribution, which no divergence can express: whoever adds up divergences adds it to
 /// delta, times 1 + exp(epsilon). Discrete Gaussian noise on a value needs none: its divergences never exceed the continuous ones.
 pub fn grid_gap(event: &Event, adjacency: Adjacency) -> Result<f64> {
     let steps = event.steps(adjacency)?;

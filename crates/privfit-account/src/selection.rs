@@ -1,6 +1,6 @@
 //! Random-stopping selection: run a candidate a random number of times K, release the best.
 //!
-//! The winner. Let Q be the law of one run with its score, q(y) the chance that a run does worse than y, and f the generating function of
+//! The winner. Let Q be the distribution of one run with its score, q(y) the chance that a run does worse than y, and f the generating function of
 //! K. The winner's density is Q(y) f'(q(y)) (with ties, an average of f' over an interval; everything below holds under the average). So
 //! neighbours' winners differ by Q against Q', which is what one run costs, and by the weight f'(q) against f'(q').
 //!
@@ -18,7 +18,7 @@
 //! *The whole.* f' <= f'(1) = E[K]. With f'(q') >= f'(q) / R, the hockey-stick divergence of the winners at epsilon, the integral of
 //! (Q f'(q) - e^epsilon Q' f'(q'))+, is at most that of f'(q) (Q - e^(epsilon - ln R) Q')+, which is E[K] d(epsilon - ln R), and their Renyi divergence at most that of one run + ln R + ln E[K] / (order - 1).
 //!
-//! The bounded laws are ours. They are tighter than the unbounded ones of Papernot and Steinke at the same mean, and the time that a selection
+//! The bounded distributions are ours. They are tighter than the unbounded ones of Papernot and Steinke at the same mean, and the time that a selection
 //! takes can be the same whatever K is: always N runs. K must stay secret, because the best of many leaks more than the best of few.
 
 use super::checked::at_least;
@@ -101,7 +101,7 @@ mod tests {
         assert!(printed < -1.38 && value >= 0.0, "{printed} {value}");
     }
 
-    /// Brute force on randomised response: the winner's law for both data sets, geometric and logarithmic stopping.
+    /// Brute force on randomised response: the winner's distribution for both data sets, geometric and logarithmic stopping.
     #[test]
     fn bound_holds_for_randomised_response() {
         let mut tightest: f64 = 0.0;
@@ -132,10 +132,10 @@ mod tests {
         assert!(tightest > 0.2, "the bound is within reach of the truth somewhere: {tightest}");
     }
 
-    /// Every law of K against the truth: one run is a Gaussian of mu rounded to bins, its score the bin (up or down), and the winner's law
+    /// Every distribution of K against the truth: one run is a Gaussian of mu rounded to bins, its score the bin (up or down), and the winner's distribution
     /// follows from the generating function. Rounding is post-processing, so that the Gaussian event covers it.
     #[test]
-    fn no_law_undercuts_the_winner() {
+    fn no_distribution_undercuts_the_winner() {
         let cell = |x: f64| crate::special::normal_upper(-x);
         let bins = |mu: f64| -> Vec<f64> {
             let edges: Vec<f64> = (0..=120).map(|i| -6.0 + 0.1 * f64::from(i)).collect();
@@ -144,7 +144,7 @@ mod tests {
             out.push(1.0 - cell(edges[edges.len() - 1] - mu));
             out
         };
-        let laws: Vec<(Stopping, Vec<f64>)> = vec![
+        let distributions: Vec<(Stopping, Vec<f64>)> = vec![
             (Stopping::Uniform { most: 40 }, (0..=40).map(|k| if k == 0 { 0.0 } else { 1.0 / 40.0 }).collect()),
             (Stopping::Uniform { most: 2 }, vec![0.0, 0.5, 0.5]),
             (Stopping::Harmonic { most: 100 }, {
@@ -165,12 +165,12 @@ mod tests {
             }),
         ];
         for mu in [0.05, 0.3, 1.0] {
-            for (stopping, law) in &laws {
+            for (stopping, distribution) in &distributions {
                 let event = Event::Select { stopping: *stopping, event: Box::new(Event::gaussian(1.0 / mu)) };
                 for flip in [false, true] {
                     let winner = |q: &[f64]| -> Vec<f64> {
                         let order: Vec<usize> = if flip { (0..q.len()).rev().collect() } else { (0..q.len()).collect() };
-                        let generating = |z: f64| law.iter().rev().fold(0.0, |sum, p| sum * z + p);
+                        let generating = |z: f64| distribution.iter().rev().fold(0.0, |sum, p| sum * z + p);
                         let (mut below, mut out) = (0.0, vec![0.0; q.len()]);
                         for i in order {
                             out[i] = generating(f64::min(below + q[i], 1.0)) - generating(below);
@@ -202,9 +202,9 @@ mod tests {
         }
     }
 
-    /// What a selection leaves for one run, at a total of 1 and 1e-9: the bounded laws leave the most.
+    /// What a selection leaves for one run, at a total of 1 and 1e-9: the bounded distributions leave the most.
     #[test]
-    fn bounded_laws_leave_more_for_each_run() {
+    fn bounded_distributions_leave_more_for_each_run() {
         let left = |stopping: Stopping| {
             let event = |noise: f64| Event::Select { stopping, event: Box::new(Event::gaussian(noise)) };
             let target = super::super::Target { epsilon: 1.0, delta: 1e-9 };

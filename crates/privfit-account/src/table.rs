@@ -2,17 +2,17 @@
 //! with everything else that has a loss distribution.
 //!
 //! The true profile is convex in a = e^epsilon. So it lies below every chord between points that lie above it, and below the lower hull of
-//! all of them; a hull of chords is the profile of a mechanism whose losses sit on its corners. No mechanism need attain it: upper bounds only.
+//! all of them; a hull of chords is the profile of a mechanism whose losses sit on its vertices. No mechanism need attain it: upper bounds only.
 
 use super::checked::probability_at_most;
 use super::conversion::delta_from_curve;
 use super::profile::{Pair, Profile};
 
-/// Losses on the corners of a convex profile that holds in both directions.
+/// Losses on the vertices of a convex profile that holds in both directions.
 pub(crate) struct Table {
     /// Corners, ascending.
     loss: Vec<f64>,
-    /// (P(L > e), Q(L > e)) for e from a corner up to the next; the first entry is for all e below the first corner.
+    /// (P(L > e), Q(L > e)) for e from a vertex up to the next; the first entry is for all e below the first vertex.
     tail: Vec<Pair>,
 }
 

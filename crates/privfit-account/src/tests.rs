@@ -12,10 +12,10 @@ fn fixed_size(noise_multiplier: f64) -> Event {
 
 /// Correction A4: a batch of fixed size without the record holds another one, so zero-out moves as far as replace-one.
 #[test]
-fn fixed_size_under_zero_out_is_charged_the_replace_reach() {
+fn fixed_size_under_zero_out_is_charged_the_replace_sensitivity() {
     // Others at -C, the record at +C or null, one step with sigma = C: relative to a batch of others the sum moves by 2C if the
     // record is drawn, by C if the null record is. The delta of that attack at epsilon 1 is 1.7e-4; the pair with the zero-out
-    // reach says 2.7e-9.
+    // sensitivity says 2.7e-9.
     let density = super::special::normal_density;
     let step = 1e-3;
     let attack: f64 = (-12_000..14_000)
@@ -45,16 +45,16 @@ fn fixed_size_under_zero_out_is_charged_the_replace_reach() {
 #[test]
 fn discrete_gaussian_is_never_under_reported() {
     let exact = |sigma: f64, shift: i64, e: f64| {
-        let reach = (40.0 * sigma) as i64 + shift;
+        let sensitivity = (40.0 * sigma) as i64 + shift;
         let weight = |x: i64| (-0.5 * (x as f64 / sigma).powi(2)).exp();
-        let total: f64 = (-reach..=reach).map(weight).sum();
-        (-reach..=reach + shift).map(|x| (weight(x - shift) - e.exp() * weight(x)).max(0.0)).sum::<f64>() / total
+        let total: f64 = (-sensitivity..=sensitivity).map(weight).sum();
+        (-sensitivity..=sensitivity + shift).map(|x| (weight(x - shift) - e.exp() * weight(x)).max(0.0)).sum::<f64>() / total
     };
     let mut violated = 0;
     for (sigma, shift) in [(4u64, 16u64), (4, 4), (8, 32), (16, 16), (1, 8), (1, 1), (2, 3)] {
         for e in (1..80).map(|i| 0.4 * f64::from(i)) {
             let truth = exact(sigma as f64, shift as i64, e);
-            let one = Event::DiscreteGaussian { sigma, reach: shift, replace_reach: 2 * shift, dimension: 1 };
+            let one = Event::DiscreteGaussian { sigma, sensitivity: shift, replace_sensitivity: 2 * shift, dimension: 1 };
             for accountant in [&LossDistributionAccountant as &dyn Accountant, &GaussianAccountant] {
                 let ours = accountant.delta(&one, Adjacency::ZeroOut, e).unwrap().upper;
                 assert!(
@@ -70,13 +70,14 @@ fn discrete_gaussian_is_never_under_reported() {
     }
     assert!(violated > 0, "the averaged slack fails somewhere, otherwise this test shows nothing");
     // At 2^40 the distance cannot be seen.
-    let fine = Event::DiscreteGaussian { sigma: 1 << 40, reach: 1 << 40, replace_reach: 1 << 41, dimension: 1_000_000 };
+    let fine =
+        Event::DiscreteGaussian { sigma: 1 << 40, sensitivity: 1 << 40, replace_sensitivity: 1 << 41, dimension: 1_000_000 };
     let gap =
         upper(&fine.repeated(10), Adjacency::ZeroOut, 1e-6) / upper(&Event::gaussian(1.0).repeated(10), Adjacency::ZeroOut, 1e-6);
     assert!((gap - 1.0).abs() < 1e-9, "{gap}");
 }
 
-/// Correction A12 (i): a linear term on a coarse grid costs delta; no coupling to the continuous law exists.
+/// Correction A12 (i): a linear term on a coarse grid costs delta; no coupling to the continuous distribution exists.
 #[test]
 fn linear_terms_on_a_grid_are_charged() {
     let objective = |grid_sigma| {
@@ -284,23 +285,23 @@ fn objective_curves_compose() {
     assert!(four > 1.5 * one && four < 2.8 * one, "{one} {four}");
 }
 
-/// Discrete Laplace noise: pure by integers, and close to the continuous law at a delta.
+/// Discrete Laplace noise: pure by integers, and close to the continuous distribution at a delta.
 #[test]
 fn discrete_laplace_is_pure_and_slack_is_charged() {
-    let fine = Event::DiscreteLaplace { scale: 1 << 40, reach: 1 << 39, replace_reach: 1 << 40, dimension: 1000 };
+    let fine = Event::DiscreteLaplace { scale: 1 << 40, sensitivity: 1 << 39, replace_sensitivity: 1 << 40, dimension: 1000 };
     assert!((upper(&fine, Adjacency::ZeroOut, 0.0) - 0.5).abs() < 1e-12);
     let (ours, smooth) =
         (upper(&fine.repeated(20), Adjacency::ZeroOut, 1e-5), upper(&Event::laplace(2.0).repeated(20), Adjacency::ZeroOut, 1e-5));
     assert!((ours / smooth - 1.0).abs() < 1e-4, "{ours} {smooth}");
-    // Coarse: brute force over the discrete law never exceeds what is reported.
-    for (scale, reach) in [(1u64, 1u64), (2, 3), (4, 1), (8, 8)] {
+    // Coarse: brute force over the discrete distribution never exceeds what is reported.
+    for (scale, sensitivity) in [(1u64, 1u64), (2, 3), (4, 1), (8, 8)] {
         let p = (-1.0 / scale as f64).exp();
         let weight = |x: i64| p.powi(x.unsigned_abs() as i32) * (1.0 - p) / (1.0 + p);
-        let event = Event::DiscreteLaplace { scale, reach, replace_reach: 2 * reach, dimension: 1 };
+        let event = Event::DiscreteLaplace { scale, sensitivity, replace_sensitivity: 2 * sensitivity, dimension: 1 };
         for e in [0.05, 0.2, 0.6, 1.0] {
-            let truth: f64 = (-600..600).map(|x| (weight(x - reach as i64) - f64::exp(e) * weight(x)).max(0.0)).sum();
+            let truth: f64 = (-600..600).map(|x| (weight(x - sensitivity as i64) - f64::exp(e) * weight(x)).max(0.0)).sum();
             let ours = delta(&event, Adjacency::ZeroOut, e).unwrap().bound.upper;
-            assert!(ours >= truth - 1e-15, "{scale} {reach} {e}: {ours} {truth}");
+            assert!(ours >= truth - 1e-15, "{scale} {sensitivity} {e}: {ours} {truth}");
         }
     }
 }
@@ -325,10 +326,15 @@ fn replace_factors_below_one_are_refused() {
 /// the large end it keeps sampled releases with little noise from counting as unprotected.
 #[test]
 fn shifted_curves_stay_above_the_truth() {
-    let coarse = Event::DiscreteGaussian { sigma: 4096, reach: 1, replace_reach: 2, dimension: 10_000 }.sampled(0.5);
+    let coarse = Event::DiscreteGaussian { sigma: 4096, sensitivity: 1, replace_sensitivity: 2, dimension: 10_000 }.sampled(0.5);
     let bound = delta(&coarse, Adjacency::ZeroOut, 1e-7).unwrap().bound.upper;
     assert!(bound >= 4.89e-5, "{bound}");
-    let fine = Event::DiscreteGaussian { sigma: 1 << 28, reach: 1_059_717_547, replace_reach: 2_119_435_094, dimension: 107 };
+    let fine = Event::DiscreteGaussian {
+        sigma: 1 << 28,
+        sensitivity: 1_059_717_547,
+        replace_sensitivity: 2_119_435_094,
+        dimension: 107,
+    };
     let rate = 50.0 / 36_176.0;
     for adjacency in [Adjacency::ZeroOut, Adjacency::ReplaceOne] {
         let exact = epsilon(&Event::gaussian((1u64 << 28) as f64 / 1_059_717_547.0).sampled(rate).repeated(100), adjacency, 1e-9);
@@ -355,7 +361,7 @@ fn repeated_choices_are_enclosed() {
     assert!(bound.lower > 10.0 && bound.upper < 1.01 * bound.lower, "{bound:?}");
 }
 
-/// Lower bounds come from one mechanism: two steps of 50 in 100 reach 0.2408 and not 0.2515; a Poisson sample under replace-one, or a
+/// Lower bounds come from one mechanism: two steps of 50 in 100 sensitivity 0.2408 and not 0.2515; a Poisson sample under replace-one, or a
 /// fixed-size sample under zero-out, does not reach the pair that dominates it.
 #[test]
 fn lower_bounds_are_attained() {
@@ -413,7 +419,7 @@ fn hard_questions_have_close_bounds() {
     close("many steps", epsilon(&many, Adjacency::AddRemove, 4.24e-12).unwrap().bound, 0.695, 6e-3);
     let approx = Event::Approx { epsilon: 1.5617, delta: 7.14e-14 }.repeated(3);
     close("above the largest loss", delta(&approx, Adjacency::ReplaceOne, 9.4203).unwrap().bound, 1.2353e-12, 1e-6);
-    let coarse = |dimension| Event::DiscreteGaussian { sigma: 3, reach: 1, replace_reach: 2, dimension };
+    let coarse = |dimension| Event::DiscreteGaussian { sigma: 3, sensitivity: 1, replace_sensitivity: 2, dimension };
     close("an undivided shift", epsilon(&coarse(10), Adjacency::ZeroOut, 1e-6).unwrap().bound, 1.454_913, 1e-9);
     let concentrated = |event: Event| Event::Compose(vec![Event::ZeroConcentrated { rho: 0.1 }, event]);
     for event in [Event::Approx { epsilon: 0.5, delta: 1e-8 }, Event::laplace(1.0).sampled(0.01)] {

@@ -7,7 +7,7 @@ use privfit::engine::Threads;
 use privfit::kernel::{DatasetBuilder, Entropy, Gaussian, Mechanism, RowShape, Run};
 use serde_json::json;
 
-/// The loops that people write today: one pass, fused, with per-row scores, slopes and sums in floating point.
+/// The loops that people write today: one pass, fused, with per-row scores, derivatives and sums in floating point.
 mod reference {
     macro_rules! fused {
         ($name:ident, $wide:ident, $float:ty, $lanes:expr) => {
@@ -32,9 +32,9 @@ mod reference {
                         width /= 2;
                     }
                     let score = lanes[0] + rest;
-                    let slope = -y / (1.0 + (score * y).exp());
+                    let derivative = -y / (1.0 + (score * y).exp());
                     for (o, x) in out.iter_mut().zip(row) {
-                        *o += slope * x;
+                        *o += derivative * x;
                     }
                 }
             }

@@ -4,7 +4,7 @@
 use crate::{Failure, print_line};
 use privfit::account::{Adjacency, Event};
 use privfit::ledger::amount::Amount;
-use privfit::ledger::chain::Seal;
+use privfit::ledger::chain::MacKey;
 use privfit::ledger::record::Scope;
 use privfit::ledger::{Ledger, Request, Reserved, digest};
 use std::path::Path;
@@ -44,7 +44,7 @@ fn measure(job: &Path, here: &Path, repeats: usize) -> Result<Vec<String>, Failu
     let place = here.join("trips.ledger").display().to_string();
     let scope = Scope { dataset: "bench".into(), unit: "row".into(), adjacency: Adjacency::ZeroOut };
     let cap = Amount::parse("1000").unwrap_or_default();
-    let mut ledger = Ledger::create(&place, Seal::default(), scope.clone(), cap, 1e-6)?;
+    let mut ledger = Ledger::create(&place, MacKey::default(), scope.clone(), cap, 1e-6)?;
     let (mut trips, mut syncs) = (Vec::new(), Vec::new());
     for i in 0..repeats {
         let name = format!("trip-{i}");

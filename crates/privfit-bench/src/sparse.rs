@@ -1,5 +1,5 @@
 //! `privfit-bench sparse`: Frank-Wolfe on generated sparse rows, with scores kept from step to step against scores summed anew and
-//! a race of all corners, in one run; and how noisy thresholding grows with the number of features.
+//! a race of all vertices, in one run; and how noisy thresholding grows with the number of features.
 
 use super::measure::processor_time;
 use crate::{Failure, print_line};
@@ -126,9 +126,9 @@ impl Task<'_> {
         let mut weights = vec![0.0; d];
         for step in 1..=steps {
             let chosen = run.at(&self.mechanism, |run, scale| {
-                let clocks = run.draw(&scale, 2 * d)?;
-                let scores = everyone.gradient_scores(&clocks, &weights, &self.loss)?;
-                run.execute(Choose { clocks, scores: &scores, mechanism: &self.mechanism, count: 1 })
+                let arrival_times = run.draw(&scale, 2 * d)?;
+                let scores = everyone.gradient_scores(&arrival_times, &weights, &self.loss)?;
+                run.execute(Choose { arrival_times, scores: &scores, mechanism: &self.mechanism, count: 1 })
             })?;
             let at = chosen.indices()[0];
             weights.iter_mut().for_each(|w| *w *= 1.0 - part(step));

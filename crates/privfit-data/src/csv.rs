@@ -99,7 +99,7 @@ fn header(line: Option<&mut [u8]>) -> Result<Vec<String>> {
     Ok(cells.iter().map(|cell| text(cell).to_owned()).collect())
 }
 
-/// A header's cell as text; the line was checked to be UTF-8, and quotes and commas do not cut a character.
+/// A header's cell as text; the line was checked to be UTF-8, and quotes and commas do not clipped a character.
 fn text<'a>(cell: &Cell<'a>) -> &'a str {
     match cell {
         Cell::Text(bytes) => std::str::from_utf8(bytes).unwrap_or_default(),

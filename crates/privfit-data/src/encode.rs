@@ -115,7 +115,7 @@ pub struct Encoder {
     divide: f64,
     /// Square of the longest row before the constant is appended.
     longest_square: f64,
-    /// Cells of rows of numbers are cut at this size.
+    /// Cells of rows of numbers are clipped at this size.
     largest: f64,
     /// Least value and range of each column, where all are plain numbers in the order of the header.
     plain: Option<(Vec<f64>, Vec<f64>)>,
@@ -262,14 +262,14 @@ impl Encoder {
             },
             Record::Dense(values) if self.sparse => {
                 for (i, x) in values.iter().take(own).enumerate() {
-                    let x = cut(*x, self.largest);
+                    let x = clamped(*x, self.largest);
                     if x != 0.0 {
                         row.pairs.push((i as u32, x / self.divide));
                     }
                 }
             }
             Record::Dense(values) => {
-                row.dense.iter_mut().zip(values).for_each(|(out, x)| *out = cut(*x, self.largest));
+                row.dense.iter_mut().zip(values).for_each(|(out, x)| *out = clamped(*x, self.largest));
                 if self.divide != 1.0 {
                     row.dense.iter_mut().for_each(|x| *x /= self.divide);
                 }
@@ -277,17 +277,17 @@ impl Encoder {
             Record::Sparse(text, pairs) => {
                 if self.sparse {
                     let inside = |p: &(u32, f64)| (p.0 as usize) < own;
-                    let cut = |p: &(u32, f64)| (p.0, cut(p.1, self.largest));
+                    let clamped = |p: &(u32, f64)| (p.0, clamped(p.1, self.largest));
                     match pairs.iter().fold(true, |all, p| all & inside(p)) {
-                        true => row.pairs.extend(pairs.iter().map(cut)),
-                        false => row.pairs.extend(pairs.iter().filter(|p| inside(p)).map(cut)),
+                        true => row.pairs.extend(pairs.iter().map(clamped)),
+                        false => row.pairs.extend(pairs.iter().filter(|p| inside(p)).map(clamped)),
                     }
                     if self.divide != 1.0 {
                         row.pairs.iter_mut().for_each(|p| p.1 /= self.divide);
                     }
                 } else {
                     for (i, x) in pairs.iter().filter(|p| (p.0 as usize) < own) {
-                        row.dense[*i as usize] = cut(*x, self.largest) / self.divide;
+                        row.dense[*i as usize] = clamped(*x, self.largest) / self.divide;
                     }
                 }
                 cell = cell.or(Some(text));
@@ -331,7 +331,7 @@ impl Encoder {
     fn scale(&self, row: &mut Row, own: usize) {
         let square = if self.sparse { square_sum(&row.pairs, |p| p.1) } else { square_sum(&row.dense, |x| *x) };
         let longest = self.longest_square;
-        let cut = if square > longest { (longest / square).sqrt() } else { 1.0 };
+        let clamped = if square > longest { (longest / square).sqrt() } else { 1.0 };
         let one = f64::from(u8::from(self.intercept));
         let size = square.min(longest) + one;
         let factor = match self.full_length {
@@ -339,9 +339,9 @@ impl Encoder {
             false => 1.0 / if self.sphere && size > 0.0 { size } else { longest + one }.sqrt(),
         };
         if self.sparse {
-            row.pairs.iter_mut().for_each(|p| p.1 *= cut * factor);
+            row.pairs.iter_mut().for_each(|p| p.1 *= clamped * factor);
         } else {
-            row.dense.iter_mut().for_each(|x| *x *= cut * factor);
+            row.dense.iter_mut().for_each(|x| *x *= clamped * factor);
         }
         match (self.intercept, self.sparse) {
             (true, true) => row.pairs.push((own as u32, factor)),
@@ -367,9 +367,9 @@ impl Encoder {
     }
 }
 
-/// A number cut at a size. One that is not one is 0: there are no bounds to take the middle of.
+/// A number clamped at a size. One that is not one is 0: there are no bounds to take the middle of.
 #[inline]
-fn cut(x: f64, largest: f64) -> f64 {
+fn clamped(x: f64, largest: f64) -> f64 {
     if x.is_nan() { 0.0 } else { x.max(-largest).min(largest) }
 }
 

@@ -57,7 +57,7 @@ pub struct Design {
     pub width: f64,
     /// Longer rows are scaled down to this norm.
     pub longest: Option<f64>,
-    /// Classes by a logistic law, with P(1) = 1/(1 + e^-x.w); otherwise numbers.
+    /// Classes by a logistic distribution, with P(1) = 1/(1 + e^-x.w); otherwise numbers.
     pub classes: bool,
     /// Variance of the noise of a number.
     pub noise: f64,
@@ -75,7 +75,7 @@ impl Design {
         Design { rows, features, sparsity, width: 2.0, longest, classes, noise: 0.1 }
     }
 
-    /// Public facts: what somebody who knows the law of the design, but no row, would declare. Numbers are cut at two standard deviations.
+    /// Public facts: what somebody who knows the distribution of the design, but no row, would declare. Numbers are clipped at two standard deviations.
     pub fn schema(&self) -> Result<Schema> {
         let mean_square = self.width * self.width / 3.0;
         let typical = (mean_square * self.features as f64).sqrt();
@@ -165,7 +165,7 @@ impl Drawn {
 }
 
 /// Numbers that depend linearly on a few words of texts: rows of length 1 with a weight for each word that occurs in the text, the
-/// usual product of frequency and rarity. Words follow the law of Zipf and Mandelbrot; those that matter are among the common ones.
+/// usual product of frequency and rarity. Words follow the distribution of Zipf and Mandelbrot; those that matter are among the common ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Texts {
     /// Rows.
@@ -183,7 +183,7 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// Public facts. Numbers are cut at two standard deviations.
+    /// Public facts. Numbers are clipped at two standard deviations.
     pub fn schema(&self) -> Result<Schema> {
         let bound = 2.0 * (self.signal + self.noise).sqrt();
         Schema::parse(&format!(
@@ -325,10 +325,10 @@ mod tests {
 
     /// Rows of length 1 with about a hundred words, and labels of the declared variance that the weights explain up to the noise.
     #[test]
-    fn texts_follow_their_law() {
-        let law = Texts { rows: 2000, words: 5000, length: 140, sparsity: 20, signal: 2.0, noise: 0.5 };
-        let drawn = law.draw(3);
-        let mean = |f: &dyn Fn(usize) -> f64| (0..law.rows).map(f).sum::<f64>() / law.rows as f64;
+    fn texts_follow_their_distribution() {
+        let distribution = Texts { rows: 2000, words: 5000, length: 140, sparsity: 20, signal: 2.0, noise: 0.5 };
+        let drawn = distribution.draw(3);
+        let mean = |f: &dyn Fn(usize) -> f64| (0..distribution.rows).map(f).sum::<f64>() / distribution.rows as f64;
         let score = |i: usize| drawn.row(i).iter().map(|(j, x)| x * drawn.weights[*j as usize]).sum::<f64>();
         let words = mean(&|i| drawn.row(i).len() as f64);
         assert!((80.0..125.0).contains(&words), "{words}");
@@ -336,7 +336,7 @@ mod tests {
         assert!((mean(&|i| score(i).powi(2)) - 2.0).abs() < 1e-9);
         let rest = mean(&|i| (drawn.labels[i] - score(i)).powi(2));
         assert!((rest - 0.5).abs() < 0.08, "five standard deviations: {rest}");
-        let schema = law.schema().unwrap();
+        let schema = distribution.schema().unwrap();
         let rows = drawn.encoded(&schema, 0..10).unwrap();
         let public = public(&rows, &schema);
         for (row, cells) in rows.iter().zip(public.iter()) {

@@ -326,7 +326,7 @@ impl Loader {
 /// Rows by unit, in the order in which units first appear.
 #[derive(Default)]
 struct Units {
-    slots: HashMap<Vec<u8>, usize>,
+    unit_count: HashMap<Vec<u8>, usize>,
     rows: Vec<Vec<Row>>,
 }
 
@@ -339,13 +339,13 @@ impl Units {
             Some(Cell::Number(x)) => x.to_string().into_bytes(),
         };
         let next = self.rows.len();
-        let slot = *self.slots.entry(key).or_insert(next);
-        if slot == next {
+        let unit_index = *self.unit_count.entry(key).or_insert(next);
+        if unit_index == next {
             grow(&mut self.rows, 1);
             self.rows.push(Vec::new());
         }
-        grow(&mut self.rows[slot], 1);
-        self.rows[slot].push(row.clone());
+        grow(&mut self.rows[unit_index], 1);
+        self.rows[unit_index].push(row.clone());
     }
 
     /// Hands over at most so many rows of each unit, chosen by coins that do not depend on the rows.

@@ -7,10 +7,10 @@
 //!
 //! *Objective perturbation.* The claim is about the linear term: at the minimiser the neighbours' terms differ by one unit's gradient.
 //! So the gradients of both worlds are compared at the recorded point, the second world gets the term that makes this point its
-//! minimiser too, solves by itself, and the two solutions meet the reach of the output noise, which is for the solver's error alone.
+//! minimiser too, solves by itself, and the two solutions meet the sensitivity of the output noise, which is for the solver's error alone.
 
 use crate::account::{Adjacency, Event};
-use crate::mechanism::Reach;
+use crate::mechanism::Sensitivity;
 use crate::norm::{L1, L2, Norm, root_up};
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(crate) enum Out {
 pub(crate) struct Facts {
     pub(crate) what: &'static str,
     pub(crate) norm: &'static str,
-    pub(crate) reach: Reach,
+    pub(crate) sensitivity: Sensitivity,
     pub(crate) event: Event,
     /// One unit of the grid of what is released, where it is numbers.
     pub(crate) unit: f64,
@@ -54,7 +54,7 @@ pub struct Movement {
     /// The norm of reach and movement.
     pub norm: &'static str,
     /// How far it may move.
-    pub reach: Reach,
+    pub sensitivity: Sensitivity,
     /// How far it moved, rounded up.
     pub moved: u64,
     /// Event, grid and length are the same in both worlds, and what must be certified is.
@@ -64,7 +64,7 @@ pub struct Movement {
 impl Movement {
     /// How far it may move under an adjacency.
     pub fn allowed(&self, adjacency: Adjacency) -> u64 {
-        if adjacency == Adjacency::ReplaceOne { self.reach.replace_one } else { self.reach.zero_out }
+        if adjacency == Adjacency::ReplaceOne { self.sensitivity.replace_one } else { self.sensitivity.zero_out }
     }
 
     /// Whether it moved no further than it may.
@@ -84,7 +84,7 @@ pub struct ReleasedVector {
 
 /// What an audit does beside the run.
 pub(crate) enum Audit {
-    Listen(Vec<ReleasedVector>),
+    Capture(Vec<ReleasedVector>),
     Record(Vec<Point>),
     Replay { transcript: Arc<Transcript>, at: usize, movements: Vec<Movement> },
 }
@@ -108,5 +108,5 @@ pub(crate) fn distance(norm: &str, a: &[i64], b: &[i64]) -> u64 {
 
 /// A point that the other world does not have.
 pub(crate) fn astray(what: &'static str) -> Movement {
-    Movement { what, norm: L2::NAME, reach: Reach { zero_out: 0, replace_one: 0 }, moved: u64::MAX, agrees: false }
+    Movement { what, norm: L2::NAME, sensitivity: Sensitivity { zero_out: 0, replace_one: 0 }, moved: u64::MAX, agrees: false }
 }

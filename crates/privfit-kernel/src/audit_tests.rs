@@ -35,7 +35,7 @@ fn plan(steps: u64) -> Event {
 }
 
 #[test]
-fn movements_are_within_reach_and_outputs_equal() {
+fn movements_are_within_sensitivity_and_outputs_equal() {
     let engine = Threads::new(1);
     let with = dataset(&[([0.6, 0.0], 1.0), ([0.6, 0.8], -1.0)]);
     let without = dataset(&[([0.6, 0.0], 1.0), ([0.0, 0.0], -9.0)]);
@@ -54,7 +54,7 @@ fn movements_are_within_reach_and_outputs_equal() {
     for m in &moved {
         assert!(m.holds(Adjacency::ZeroOut) && m.what == "gradient sum", "{m:?}");
         // The record has the longest row; at weights near zero its derivative is half of the bound.
-        assert!((0.3..0.8).contains(&(m.moved as f64 / m.reach.zero_out as f64)), "{m:?}");
+        assert!((0.3..0.8).contains(&(m.moved as f64 / m.sensitivity.zero_out as f64)), "{m:?}");
     }
     // A run that stops elsewhere is seen.
     let third = Entropy::simulated(5);
@@ -73,8 +73,8 @@ fn system_entropy_is_refused() {
     assert!(run.transcript().is_err() && run.movements().is_err());
     run.keep_releases();
     let w = descend(&mut run, 1).unwrap();
-    let heard = run.kept_releases();
-    assert_eq!((heard.len(), heard[0].numbers[0] * -0.1), (1, w[0]), "what was released, and nothing else");
+    let captured = run.captured_releases();
+    assert_eq!((captured.len(), captured[0].numbers[0] * -0.1), (1, w[0]), "what was released, and nothing else");
 }
 
 /// Objective perturbation: gradients at one point, and two solvers at one minimiser.

@@ -30,22 +30,22 @@ impl Chosen {
     pub(crate) fn each(&self, range: Range<usize>, f: impl FnMut(usize)) {
         match self {
             Chosen::All => range.for_each(f),
-            Chosen::Marks(marks) => range.filter(|slot| marks[*slot]).for_each(f),
+            Chosen::Marks(marks) => range.filter(|unit_index| marks[*unit_index]).for_each(f),
             Chosen::Listed(list) => {
-                let at = |slot: usize| list.partition_point(|s| *s < slot);
+                let at = |unit_index: usize| list.partition_point(|s| *s < unit_index);
                 list[at(range.start)..at(range.end)].iter().copied().for_each(f);
             }
         }
     }
 
     /// A mark for each of so many; none if all take part.
-    pub(crate) fn marks(&self, slots: usize) -> Option<Cow<'_, [bool]>> {
+    pub(crate) fn marks(&self, unit_count: usize) -> Option<Cow<'_, [bool]>> {
         match self {
             Chosen::All => None,
             Chosen::Marks(marks) => Some(Cow::Borrowed(marks)),
             Chosen::Listed(list) => {
-                let mut marks = zeros::<bool>(slots);
-                list.iter().for_each(|slot| marks[*slot] = true);
+                let mut marks = zeros::<bool>(unit_count);
+                list.iter().for_each(|unit_index| marks[*unit_index] = true);
                 Some(Cow::Owned(marks))
             }
         }
@@ -85,6 +85,6 @@ impl<'d> Batch<'d> {
 
     /// This process's part of a sum.
     pub(crate) fn share(&self, granule: usize, dimension: usize, add: &(dyn Fn(Range<usize>, &mut [i64]) + Sync)) -> Vec<i64> {
-        self.seam.share(&Pass { slots: self.data.slots(), granule, add }, dimension)
+        self.seam.share(&Pass { unit_count: self.data.unit_count(), granule, add }, dimension)
     }
 }

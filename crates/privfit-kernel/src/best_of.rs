@@ -39,7 +39,7 @@ pub struct Winner {
     pub score: f64,
 }
 
-/// Chance that an unbounded law asks for more runs than are always made: about what a bit error in the hardware has.
+/// Chance that an unbounded distribution asks for more runs than are always made: about what a bit error in the hardware has.
 const BEYOND: f64 = 1e-12;
 
 impl BestOf {
@@ -59,7 +59,7 @@ impl BestOf {
         };
         if !exact {
             return Err(Error::unsupported(
-                "this law of the number of runs, which is not drawn exactly",
+                "this distribution of the number of runs, which is not drawn exactly",
                 "use uniform, harmonic, negative binomial with eta 0 or 1, or Poisson with a whole mean",
             ));
         }
@@ -81,7 +81,7 @@ impl BestOf {
     pub fn runs(&self) -> u64 {
         match self.stopping {
             Stopping::Uniform { most } | Stopping::Harmonic { most } => most,
-            // (1 - gamma)^n; the logarithmic law is below it.
+            // (1 - gamma)^n; the logarithmic distribution is below it.
             Stopping::NegativeBinomial { gamma, .. } => (BEYOND.ln() / (-gamma).ln_1p()).ceil() as u64,
             Stopping::Poisson { mean } => {
                 // Chernoff: P(K >= n) <= e^-m (e m / n)^n.
@@ -111,7 +111,7 @@ impl BestOf {
                 while !rate.draw(1, rng)[0] {
                     k += 1;
                 }
-                // The logarithmic law is a geometric one times 1/k.
+                // The logarithmic distribution is a geometric one times 1/k.
                 if eta == 1.0 || below(k, rng) == 0 {
                     break k;
                 }
@@ -135,7 +135,7 @@ impl BestOf {
         let id = first.id();
         let value = candidates.train(candidate, &mut first)?;
         let trained = if first.id() == id { first.close(value)? } else { return Err(swapped()) };
-        let mut second = Run::begin(&split.trial, engine, entropy, &self.score)?.under(adjacency);
+        let mut second = Run::begin(&split.validation, engine, entropy, &self.score)?.under(adjacency);
         let id = second.id();
         let number = candidates.score(candidate, &trained.value, &mut second)?;
         let scored = if second.id() == id { second.close(number)? } else { return Err(swapped()) };
@@ -219,11 +219,11 @@ mod tests {
         BestOf::new(stopping, vec![Event::gaussian(3.0)], Event::gaussian(4.0)).unwrap()
     }
 
-    /// Frequencies of the number of runs against their law. False alarm below 1e-8 in all.
+    /// Frequencies of the number of runs against their distribution. False alarm below 1e-8 in all.
     #[test]
-    fn numbers_of_runs_have_their_law() {
+    fn numbers_of_runs_have_their_distribution() {
         let gamma = 0.125;
-        let laws: Vec<(Stopping, Box<dyn Fn(u64) -> f64>)> = vec![
+        let distributions: Vec<(Stopping, Box<dyn Fn(u64) -> f64>)> = vec![
             (Stopping::Uniform { most: 7 }, Box::new(|k| if (1..=7).contains(&k) { 1.0 / 7.0 } else { 0.0 })),
             (Stopping::Harmonic { most: 6 }, Box::new(|k| if (1..=6).contains(&k) { 1.0 / k as f64 / 2.45 } else { 0.0 })),
             (
@@ -237,14 +237,14 @@ mod tests {
             (Stopping::Poisson { mean: 2.0 }, Box::new(|k| (-2f64).exp() * (1..=k).map(|i| 2.0 / i as f64).product::<f64>())),
         ];
         let mut rng = NoiseRng::from_key([31; 32]);
-        for (stopping, law) in laws {
+        for (stopping, distribution) in distributions {
             let (n, best) = (200_000, best(stopping));
             let mut seen = std::collections::BTreeMap::<u64, f64>::new();
             (0..n).for_each(|_| *seen.entry(best.count(&mut rng).unwrap()).or_default() += 1.0);
             let mean = seen.iter().map(|(k, c)| *k as f64 * c).sum::<f64>() / f64::from(n);
             assert!((mean / expected_runs(stopping) - 1.0).abs() < 0.03, "{stopping:?}: {mean}");
             for k in 0..12 {
-                let (expected, got) = (f64::from(n) * law(k), seen.get(&k).copied().unwrap_or(0.0));
+                let (expected, got) = (f64::from(n) * distribution(k), seen.get(&k).copied().unwrap_or(0.0));
                 assert!((got - expected).abs() <= 6.5 * expected.sqrt(), "{stopping:?} {k}: {got} {expected}");
             }
             assert!(*seen.keys().last().unwrap() <= best.runs());
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn laws_that_are_not_drawn_exactly_are_refused() {
+    fn distributions_that_are_not_drawn_exactly_are_refused() {
         for stopping in
             [Stopping::NegativeBinomial { eta: 0.5, gamma: 0.1 }, Stopping::Poisson { mean: 2.5 }, Stopping::Uniform { most: 0 }]
         {
@@ -264,7 +264,7 @@ mod tests {
         );
     }
 
-    fn add(_: &[f64], unit: crate::Unit<'_>, _: &mut crate::Draw<'_>, sink: &mut crate::Sink<'_>) {
+    fn add(_: &[f64], unit: crate::Unit<'_>, _: &mut crate::UnitRandomness<'_>, sink: &mut crate::Sink<'_>) {
         sink.add(0, unit.label(0).into());
     }
 

@@ -26,7 +26,7 @@ pub enum Error {
         /// The first difference between the two.
         what: String,
     },
-    /// Two parts of a release do not belong together (another grid, reach, length or process).
+    /// Two parts of a release do not belong together (another grid, sensitivity, length or process).
     Mismatch {
         /// What differs.
         what: &'static str,

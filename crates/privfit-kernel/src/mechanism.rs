@@ -11,7 +11,7 @@ use crate::sampling::sampler::{Sampler, Shape};
 
 /// How far one unit can move an integer value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reach {
+pub struct Sensitivity {
     /// Its contribution becomes null.
     pub zero_out: u64,
     /// Its contribution becomes another one.
@@ -21,7 +21,7 @@ pub struct Reach {
 /// Noise scale in grid units, as a power of two, where nothing else limits it.
 const BITS: u32 = 40;
 
-/// What a grid was made for. A reach holds for that kind of value only, so every sum demands its own kind.
+/// What a grid was made for. A sensitivity holds for that kind of value only, so every sum demands its own kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GridKind {
     /// Contributions clipped in the norm of the noise.
@@ -109,7 +109,7 @@ pub(crate) struct Grid {
     pub(crate) shape: Shape,
     /// Noise scale is 2^bits grid units.
     pub(crate) bits: u32,
-    pub(crate) reach: Reach,
+    pub(crate) sensitivity: Sensitivity,
     /// Bound on one contribution, in the norm it is clipped in.
     pub(crate) bound: u64,
     pub(crate) kind: GridKind,
@@ -121,17 +121,17 @@ pub(crate) struct Grid {
 
 impl Grid {
     pub(crate) fn event(&self, dimension: u64) -> Event {
-        let Reach { zero_out: reach, replace_one: replace_reach } = self.reach;
+        let Sensitivity { zero_out: sensitivity, replace_one: replace_sensitivity } = self.sensitivity;
         match self.shape {
-            Shape::Gaussian => Event::DiscreteGaussian { sigma: 1 << self.bits, reach, replace_reach, dimension },
-            Shape::Laplace => Event::DiscreteLaplace { scale: 1 << self.bits, reach, replace_reach, dimension },
+            Shape::Gaussian => Event::DiscreteGaussian { sigma: 1 << self.bits, sensitivity, replace_sensitivity, dimension },
+            Shape::Laplace => Event::DiscreteLaplace { scale: 1 << self.bits, sensitivity, replace_sensitivity, dimension },
         }
     }
 }
 
 /// A mechanism that adds noise to an integer vector.
 pub trait Mechanism {
-    /// The norm of the reach.
+    /// The norm of the sensitivity.
     type Norm: Norm;
     /// What a release of so many coordinates costs.
     fn event(&self, dimension: usize) -> Event;
@@ -143,9 +143,9 @@ pub trait Mechanism {
 #[doc(hidden)]
 pub struct GridToken(pub(crate) Grid);
 
-/// Reach of clipped contributions.
-fn twice(bound: u64) -> Reach {
-    Reach { zero_out: bound, replace_one: 2 * bound }
+/// Sensitivity of clipped contributions.
+fn twice(bound: u64) -> Sensitivity {
+    Sensitivity { zero_out: bound, replace_one: 2 * bound }
 }
 
 /// A grid unit far from underflow and overflow.
@@ -213,8 +213,8 @@ pub struct Laplace {
 }
 
 impl Gaussian {
-    fn with(kind: GridKind, bits: u32, bound: u64, reach: Reach, clip: f64, unit: f64) -> Result<Gaussian> {
-        Ok(Gaussian { grid: Grid { shape: Shape::Gaussian, bits, reach, bound, kind, unit: usable(unit)?, clip } })
+    fn with(kind: GridKind, bits: u32, bound: u64, sensitivity: Sensitivity, clip: f64, unit: f64) -> Result<Gaussian> {
+        Ok(Gaussian { grid: Grid { shape: Shape::Gaussian, bits, sensitivity, bound, kind, unit: usable(unit)?, clip } })
     }
 
     /// For sums of contributions clipped to `clip`; `rows` is a public number of contributions, for head-room only.
@@ -245,8 +245,8 @@ impl Gaussian {
     }
 
     /// For a whole vector that a theorem bounds: neighbours are at most `zero_out` (or `replace_one`) apart in L2. Putting the
-    /// vector on the grid costs sqrt(dimension) grid units more. Coordinates are cut at `magnitude`, which keeps distances; the
-    /// grid is so coarse that a coordinate has at most 46 bits on it, and the error of the division is part of the reach.
+    /// vector on the grid costs sqrt(dimension) grid units more. Coordinates are clipped at `magnitude`, which keeps distances; the
+    /// grid is so coarse that a coordinate has at most 46 bits on it, and the error of the division is part of the sensitivity.
     pub fn for_output(
         zero_out: f64,
         replace_one: f64,
@@ -275,7 +275,7 @@ impl Gaussian {
         )
     }
 
-    /// Reach of vectors that are rounded, so many times.
+    /// Sensitivity of vectors that are rounded, so many times.
     #[allow(clippy::too_many_arguments)]
     fn rounded(
         kind: GridKind,
@@ -303,8 +303,8 @@ impl Gaussian {
         if !(replaced < 2f64.powi(61)) {
             return Err(Error::domain("sensitivity", replace_one, "give at most 1e6 times the zero-out sensitivity"));
         }
-        let reach = Reach { zero_out: bound, replace_one: (replaced as u64 + 1 + rounding).max(bound) };
-        Gaussian::with(kind, bits, bound, reach, clip, unit)
+        let sensitivity = Sensitivity { zero_out: bound, replace_one: (replaced as u64 + 1 + rounding).max(bound) };
+        Gaussian::with(kind, bits, bound, sensitivity, clip, unit)
     }
 
     /// For sums of blocks in floating point (`query/blocks.rs`): clip, twice the error of a block, and the rounding of its units. `error` is the
@@ -325,8 +325,8 @@ impl Gaussian {
         Ok(gaussian)
     }
 
-    /// For votes of models that were trained on parts by slot: one unit moves one vote from one label to another, under every
-    /// adjacency alike. The reach is sqrt 2, and halving it for zero-out would be wrong: the model may change altogether.
+    /// For votes of models that were trained on parts by unit index: one unit moves one vote from one label to another, under every
+    /// adjacency alike. The sensitivity is sqrt 2, and halving it for zero-out would be wrong: the model may change altogether.
     pub fn for_votes(noise_multiplier: f64) -> Result<Gaussian> {
         let bound = bound_for(BITS, positive("noise_multiplier", noise_multiplier)?)?;
         let mut vote = (bound as f64 / std::f64::consts::SQRT_2) as u64 + 1;
@@ -336,24 +336,24 @@ impl Gaussian {
         if vote == 0 {
             return Err(Error::domain("noise_multiplier", noise_multiplier, "give a smaller number"));
         }
-        Gaussian::with(GridKind::Votes, BITS, vote, Reach { zero_out: bound, replace_one: bound }, 1.0, 1.0 / vote as f64)
+        Gaussian::with(GridKind::Votes, BITS, vote, Sensitivity { zero_out: bound, replace_one: bound }, 1.0, 1.0 / vote as f64)
     }
 
-    /// One value in L-infinity after a selection of `count` coordinates: its L2 reach is sqrt(count) as large, or that of a whole
+    /// One value in L-infinity after a selection of `count` coordinates: its L2 sensitivity is sqrt(count) as large, or that of a whole
     /// row if that is smaller. Values are multiplied by a whole number first, so that noise of a power of two fits closely.
     pub fn for_selected(scores: &Exponential, count: usize, noise_multiplier: f64) -> Result<Gaussian> {
         let from = scores.grid;
         let refuse = || Error::domain("noise_multiplier", noise_multiplier, "give a smaller number, or fewer coordinates");
-        let widen = |reach: u64| -> Result<u64> {
-            let square = u128::from(reach).checked_mul(u128::from(reach)).and_then(|s| s.checked_mul(count as u128));
+        let widen = |sensitivity: u64| -> Result<u64> {
+            let square = u128::from(sensitivity).checked_mul(u128::from(sensitivity)).and_then(|s| s.checked_mul(count as u128));
             let by_count = square.map(root_up).ok_or_else(refuse)?;
             Ok(match from.kind {
-                // reach = derivative x cap (twice that for replace-one); a row has at most the row limit in all.
-                GridKind::GradientScores { cap } => by_count.min(reach / cap * ROW_LIMIT),
+                // sensitivity = derivative x cap (twice that for replace-one); a row has at most the row limit in all.
+                GridKind::GradientScores { cap } => by_count.min(sensitivity / cap * ROW_LIMIT),
                 _ => by_count,
             })
         };
-        let (zero_out, replace_one) = (widen(from.reach.zero_out)?, widen(from.reach.replace_one)?);
+        let (zero_out, replace_one) = (widen(from.sensitivity.zero_out)?, widen(from.sensitivity.replace_one)?);
         let least = zero_out as f64 * positive("noise_multiplier", noise_multiplier)?;
         let bits = (least.log2() + 11.0).ceil().min(f64::from(Sampler::LARGEST));
         let scale = 2f64.powi(bits as i32);
@@ -365,15 +365,16 @@ impl Gaussian {
         while times > 1 && scale / ((zero_out * times) as f64) < noise_multiplier {
             times -= 1;
         }
-        let reach = Reach { zero_out: zero_out * times, replace_one: replace_one.checked_mul(times).ok_or_else(refuse)? };
+        let sensitivity =
+            Sensitivity { zero_out: zero_out * times, replace_one: replace_one.checked_mul(times).ok_or_else(refuse)? };
         let source = from.kind.scores().ok_or_else(refuse)?;
         let kind = GridKind::Selected { count, from: from.bits, source, times };
-        Gaussian::with(kind, bits as u32, from.bound, reach, from.clip, from.unit / times as f64)
+        Gaussian::with(kind, bits as u32, from.bound, sensitivity, from.clip, from.unit / times as f64)
     }
 
     /// The noise multiplier really used: a ratio of two integers, at least the one asked for.
     pub fn noise_multiplier(&self) -> f64 {
-        2f64.powi(self.grid.bits as i32) / self.grid.reach.zero_out as f64
+        2f64.powi(self.grid.bits as i32) / self.grid.sensitivity.zero_out as f64
     }
 
     /// Standard deviation of the noise in the caller's units.
@@ -392,7 +393,7 @@ impl Laplace {
         let grid = Grid {
             shape: Shape::Laplace,
             bits,
-            reach: twice(bound),
+            sensitivity: twice(bound),
             bound,
             kind: GridKind::Clipped,
             unit: usable(clip / bound as f64)?,
@@ -402,23 +403,23 @@ impl Laplace {
     }
 
     /// Pure privacy for contributions clipped to `clip` in L2: an integer vector of L2 norm B has an L1 norm of at most
-    /// sqrt(dimension) B. This takes the place of noise with a spherical gamma law, which has no exact sampler.
+    /// sqrt(dimension) B. This takes the place of noise with a spherical gamma distribution, which has no exact sampler.
     pub fn spherical(clip: f64, noise_multiplier: f64, rows: u64, dimension: usize) -> Result<Laplace> {
         let mut out = Laplace::new(clip, noise_multiplier, rows)?;
         let wide = out.grid.bound;
-        // Largest L2 bound whose L1 reach still fits.
+        // Largest L2 bound whose L1 sensitivity still fits.
         let mut bound = (wide as f64 / (dimension as f64).sqrt()) as u64 + 1;
-        let reach_of = |b: u64| root_up(u128::from(b) * u128::from(b) * dimension as u128);
-        while bound > 0 && reach_of(bound) > wide {
+        let sensitivity_of = |b: u64| root_up(u128::from(b) * u128::from(b) * dimension as u128);
+        while bound > 0 && sensitivity_of(bound) > wide {
             bound -= 1;
         }
         if bound == 0 {
             return Err(Error::domain("dimension", dimension, "too large for this noise: use less noise, or Gaussian noise"));
         }
-        let reach = reach_of(bound);
+        let sensitivity = sensitivity_of(bound);
         out.grid = Grid {
             bound,
-            reach: twice(reach),
+            sensitivity: twice(sensitivity),
             kind: GridKind::Spherical { dimension },
             unit: usable(clip / bound as f64)?,
             ..out.grid
@@ -427,7 +428,7 @@ impl Laplace {
     }
 
     /// For a whole vector that a theorem bounds in L2: in L1 neighbours are sqrt(dimension) times as far apart, and putting the
-    /// vector on the grid costs a unit for each coordinate. Coordinates are cut at `magnitude`.
+    /// vector on the grid costs a unit for each coordinate. Coordinates are clipped at `magnitude`.
     pub fn for_output(
         zero_out: f64,
         replace_one: f64,
@@ -451,7 +452,7 @@ impl Laplace {
         let grid = Grid {
             shape: Shape::Laplace,
             bits,
-            reach: Reach { zero_out: bound, replace_one: (replaced as u64 + 1 + rounding).max(bound) },
+            sensitivity: Sensitivity { zero_out: bound, replace_one: (replaced as u64 + 1 + rounding).max(bound) },
             bound,
             kind: GridKind::Output { dimension },
             unit: usable(unit)?,
@@ -462,7 +463,7 @@ impl Laplace {
 
     /// The noise multiplier really used.
     pub fn noise_multiplier(&self) -> f64 {
-        2f64.powi(self.grid.bits as i32) / self.grid.reach.zero_out as f64
+        2f64.powi(self.grid.bits as i32) / self.grid.sensitivity.zero_out as f64
     }
 }
 
@@ -501,7 +502,7 @@ impl Exponential {
         Ok(Exponential { grid })
     }
 
-    /// For scores that are coordinates of gradients of linear models, derivative times cell: cells are cut at `cap` (at most the row
+    /// For scores that are coordinates of gradients of linear models, derivative times cell: cells are clipped at `cap` (at most the row
     /// norm) on the integers, so one unit moves each score by at most lipschitz x cap.
     pub fn for_gradients(lipschitz: f64, row_norm: f64, cap: f64, noise_multiplier: f64) -> Result<Exponential> {
         positive("lipschitz", lipschitz)?;
@@ -516,7 +517,7 @@ impl Exponential {
         let bound = derivative_limit * cap;
         let unit = usable(lipschitz * row_norm / (derivative_limit * ROW_LIMIT) as f64)?;
         let kind = GridKind::GradientScores { cap };
-        let grid = Grid { shape: Shape::Laplace, bits, reach: twice(bound), bound, kind, unit, clip: bound as f64 * unit };
+        let grid = Grid { shape: Shape::Laplace, bits, sensitivity: twice(bound), bound, kind, unit, clip: bound as f64 * unit };
         Ok(Exponential { grid })
     }
 
@@ -524,9 +525,9 @@ impl Exponential {
     /// unit moves each count by at most one, under every adjacency alike.
     pub fn for_votes(noise_multiplier: f64) -> Result<Exponential> {
         let bound = bound_for(BITS, positive("noise_multiplier", noise_multiplier)?)?;
-        let reach = Reach { zero_out: bound, replace_one: bound };
+        let sensitivity = Sensitivity { zero_out: bound, replace_one: bound };
         let unit = usable(1.0 / bound as f64)?;
-        let grid = Grid { shape: Shape::Laplace, bits: BITS, reach, bound, kind: GridKind::VoteScores, unit, clip: 1.0 };
+        let grid = Grid { shape: Shape::Laplace, bits: BITS, sensitivity, bound, kind: GridKind::VoteScores, unit, clip: 1.0 };
         Ok(Exponential { grid })
     }
 
@@ -535,9 +536,9 @@ impl Exponential {
         2f64.powi(self.grid.bits as i32) * self.grid.unit
     }
 
-    /// One choice: losses lie in a window of width 2 reach / scale.
+    /// One choice: losses lie in a window of width 2 sensitivity / scale.
     pub fn event(&self) -> Event {
-        let Reach { zero_out, replace_one } = self.grid.reach;
+        let Sensitivity { zero_out, replace_one } = self.grid.sensitivity;
         let scale = 2f64.powi(self.grid.bits as i32);
         Event::Exponential {
             epsilon: (2.0 * zero_out as f64 / scale).next_up(),
@@ -588,7 +589,7 @@ mod tests {
                     let s = Laplace::spherical(clip, nm, rows, 50).unwrap();
                     assert!(s.noise_multiplier() >= nm && s.noise_multiplier() < nm * 1.01);
                     let gap = (s.grid.clip / s.grid.unit) * 50f64.sqrt();
-                    assert!(gap <= s.grid.reach.zero_out as f64 * (1.0 + 1e-12));
+                    assert!(gap <= s.grid.sensitivity.zero_out as f64 * (1.0 + 1e-12));
                 }
                 let g = Gaussian::for_gradients(clip, nm).unwrap();
                 assert!(g.noise_multiplier() >= nm && g.noise_multiplier() < nm * 1.0002, "{nm}: {}", g.noise_multiplier());
@@ -604,19 +605,22 @@ mod tests {
 
     /// Correction A12 (ii): a vector that is put on the grid as a whole reaches sqrt(d) units further than the theorem says.
     #[test]
-    fn output_reach_includes_the_grid() {
+    fn output_sensitivity_includes_the_grid() {
         for (delta, d) in [(1e-9, 1usize), (2e-9, 100), (0.3, 1_000_000)] {
             let g = Gaussian::for_output(delta, 2.0 * delta, 1e3 * delta, 1.5, d).unwrap();
             let needed = (delta / g.grid.unit).ceil() + (d as f64).sqrt().ceil();
-            assert!(g.grid.reach.zero_out as f64 >= needed, "{delta} {d}");
+            assert!(g.grid.sensitivity.zero_out as f64 >= needed, "{delta} {d}");
             let needed = (2.0 * delta / g.grid.unit).ceil() + (d as f64).sqrt().ceil();
-            assert!(g.grid.reach.replace_one as f64 >= needed);
+            assert!(g.grid.sensitivity.replace_one as f64 >= needed);
             assert!(g.noise_multiplier() >= 1.5);
         }
         // Coordinates that are large against the noise: a coarser grid, so that a double still resolves it.
         let g = Gaussian::for_output(2e-9, 2e-9, 100.0, 50.0, 100).unwrap();
         assert!(100.0 / g.grid.unit <= 2f64.powi(47) && g.noise_multiplier() >= 50.0);
         assert!(Gaussian::for_output(1e-30, 1e-30, 1.0, 1.0, 100).is_err());
-        assert!(Gaussian::for_output(1e-9, 1e6, 1.0, 1.0, 1).is_err(), "a replace reach beyond 64 bits is refused, not wrapped");
+        assert!(
+            Gaussian::for_output(1e-9, 1e6, 1.0, 1.0, 1).is_err(),
+            "a replace sensitivity beyond 64 bits is refused, not wrapped"
+        );
     }
 }

@@ -6,7 +6,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// The norm in which one unit's reach is stated.
+/// The norm in which one unit's sensitivity is stated.
 pub trait Norm: sealed::Sealed + 'static {
     /// Its name in events and messages.
     const NAME: &'static str;
@@ -97,7 +97,7 @@ pub(crate) fn root_up(value: u128) -> u64 {
 /// Clips to `clip`, puts on the grid, checks on the integers; a vector that cannot be made to fit becomes zero.
 ///
 /// `values` is overwritten. Rules: a non-finite coordinate zeroes the whole vector, rounding is toward zero, and the check is
-/// on what is added, so the reach holds whatever the floating-point code did.
+/// on what is added, so the sensitivity holds whatever the floating-point code did.
 pub(crate) fn quantise<N: Norm>(values: &mut [f64], clip: f64, per_unit: f64, bound: u64, out: &mut Vec<i64>) {
     out.clear();
     out.resize(values.len(), 0);

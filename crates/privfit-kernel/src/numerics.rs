@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Numerics {
-    /// Contributions are checked on integers, and the noise has its law exactly.
+    /// Contributions are checked on integers, and the noise has its distribution exactly.
     #[default]
     Exact,
-    /// The noise has its law exactly; the distance of neighbours comes from a theorem, and the errors of solver and floating point
-    /// have proved bounds that are part of the reach.
+    /// The noise has its distribution exactly; the distance of neighbours comes from a theorem, and the errors of solver and floating point
+    /// have proved bounds that are part of the sensitivity.
     Bounded,
-    /// The reach rests on a stated, not a proved, error of floating-point code.
+    /// The sensitivity rests on a stated, not a proved, error of floating-point code.
     Float,
 }

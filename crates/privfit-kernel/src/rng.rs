@@ -20,7 +20,7 @@ pub enum Stream {
     Sampling,
     /// Starting points, and other choices that may become public.
     Initialisation,
-    /// Which part a slot belongs to.
+    /// Which part a unit index belongs to.
     Parts,
     /// Choices inside of one unit (augmentation, dropout).
     Unit,

@@ -57,7 +57,7 @@ pub struct Run<'d> {
     /// Something released depends on them.
     pub(crate) order_dependent: bool,
     /// The record is with a run on some of the columns, which has not come back.
-    pub(crate) lent: bool,
+    pub(crate) in_subrun: bool,
     /// An audit looks on.
     pub(crate) audit: Option<Audit>,
 }
@@ -78,7 +78,7 @@ impl<'d> Run<'d> {
             used: HashSet::new(),
             adjacency: Adjacency::ZeroOut,
             order_dependent: false,
-            lent: false,
+            in_subrun: false,
             audit: None,
         })
     }
@@ -101,7 +101,7 @@ impl<'d> Run<'d> {
         match self.adjacency == Adjacency::AddRemove && !matches!(self.planned, Event::NotPrivate { .. }) {
             true => Err(order_dependent()),
             // Their number is public here, and it must be the true one.
-            false if self.data.first + self.data.slots() > self.data.total => {
+            false if self.data.first + self.data.unit_count() > self.data.total => {
                 Err(Error::Mismatch { what: "there are more units than this process was said to hold" })
             }
             false => Ok(()),
@@ -110,7 +110,7 @@ impl<'d> Run<'d> {
 
     /// A forked child shares noise with its parent, so it must not go on.
     pub(crate) fn same_process(&self) -> Result<()> {
-        if self.lent {
+        if self.in_subrun {
             return Err(Error::Mismatch { what: "the run on some of the columns did not end: begin a new run" });
         }
         if self.process == std::process::id() {
@@ -142,25 +142,25 @@ impl<'d> Run<'d> {
     /// A fresh Poisson sample: each unit by an exact Bernoulli of its own. The rate enters the event by itself.
     pub fn poisson(&mut self, rate: Rate) -> Result<Batch<'d>> {
         let key = self.seam.key(self.entropy, Stream::Sampling)?;
-        let chosen = rate.draw_units(&key, self.data.first, self.data.slots());
+        let chosen = rate.draw_units(&key, self.data.first, self.data.unit_count());
         self.batch(Chosen::Marks(chosen), Some(rate.value()), None)
     }
 
-    /// Disjoint parts, by a random word of its own for each slot: a replaced record stays in its part, and a record more or less leaves the
-    /// law of the others' parts as it is.
+    /// Disjoint parts, by a random word of its own for each unit: a replaced record stays in its part, and a record more or less leaves the
+    /// distribution of the others' parts as it is.
     pub fn parts(&mut self, count: u32) -> Result<Vec<Batch<'d>>> {
         if count == 0 {
             return Err(Error::domain("parts", count, "give a whole number of at least 1"));
         }
         let key = self.seam.key(self.entropy, Stream::Parts)?;
         let mut parts = vec![Vec::new(); count as usize];
-        let mut slot = 0;
-        unit_blocks(&key, self.data.first, self.data.slots(), |units, rng| {
+        let mut unit_index = 0;
+        unit_blocks(&key, self.data.first, self.data.unit_count(), |units, rng| {
             for _ in 0..units {
                 let part = &mut parts[((u128::from(rng.word()) * u128::from(count)) >> 64) as usize];
                 grow(part, 1);
-                part.push(slot);
-                slot += 1;
+                part.push(unit_index);
+                unit_index += 1;
             }
         });
         let partition = self.batches + 1;
@@ -184,7 +184,7 @@ impl<'d> Run<'d> {
         scope(self, scale)
     }
 
-    /// Draws the noise of one release, before its value exists. For a selection: the clocks of its race.
+    /// Draws the noise of one release, before its value exists. For a selection: the arrival times of its race.
     pub fn draw<'id, N: Norm>(&mut self, scale: &Scale<'id, N>, dimension: usize) -> Result<Noise<'id, N>> {
         self.same_process()?;
         if scale.run != self.id {
@@ -293,11 +293,13 @@ impl<'d> Run<'d> {
         let in_l1 = N::NAME == L1::NAME;
         let rounding = if in_l1 { rounding_l1(dimension) } else { rounding_l2(dimension) } as f64;
         let longer = if in_l1 { (dimension as f64).sqrt().next_up() } else { 1.0 };
-        let fits = |distance: f64, reach: u64| (distance * longer / grid.unit).ceil() + rounding <= reach as f64;
+        let fits = |distance: f64, sensitivity: u64| (distance * longer / grid.unit).ceil() + rounding <= sensitivity as f64;
         // A plan without a promise may do as published methods do; what it releases is marked as not private.
         let promised = !matches!(self.planned, Event::NotPrivate { .. });
-        if promised && !(fits(theorem.zero_out, grid.reach.zero_out) && fits(theorem.replace_one, grid.reach.replace_one)) {
-            return Err(Error::Mismatch { what: "the theorem needs a larger reach than the noise was drawn for" });
+        if promised
+            && !(fits(theorem.zero_out, grid.sensitivity.zero_out) && fits(theorem.replace_one, grid.sensitivity.replace_one))
+        {
+            return Err(Error::Mismatch { what: "the theorem needs a larger sensitivity than the noise was drawn for" });
         }
         // Cut at the magnitude: a projection, so distances do not grow, and the grid resolves every double that is left.
         let mut values: Vec<i64> =
@@ -328,8 +330,8 @@ impl<'d> Run<'d> {
     /// Joint privacy: what each unit computes for itself from a released message. It never becomes `Released`. A message is plain
     /// numbers: one with a lock or a cell in it could carry rows away.
     pub fn local<T>(&self, message: &Released<Vec<f64>>, compute: fn(&[f64], Unit<'_>) -> T) -> Local<Vec<Option<T>>> {
-        let one = |slot| quietly(|| compute(&message.value, self.data.unit(slot)));
-        let value = (0..self.data.slots()).map(one).collect();
+        let one = |unit_index| quietly(|| compute(&message.value, self.data.unit(unit_index)));
+        let value = (0..self.data.unit_count()).map(one).collect();
         Local { value, data: self.data.id }
     }
 
@@ -350,7 +352,7 @@ impl<'d> Run<'d> {
 /// What an audit knows about a release.
 pub(crate) fn facts<N: Norm>(grid: crate::mechanism::Grid, event: Event, rate: Option<f64>) -> Facts {
     let event = rate.map_or(event.clone(), |rate| event.sampled(rate));
-    Facts { what: grid.kind.name(), norm: N::NAME, reach: grid.reach, event, unit: grid.unit }
+    Facts { what: grid.kind.name(), norm: N::NAME, sensitivity: grid.sensitivity, event, unit: grid.unit }
 }
 
 /// The event of a full-batch or sampled Gaussian step, for plans.

@@ -243,7 +243,7 @@ fn units_of_several_rows_are_clipped_as_one() {
 }
 
 #[test]
-fn blocks_move_by_at_most_the_reach() {
+fn blocks_move_by_at_most_the_sensitivity() {
     // Rows as vectors, summed in single precision: the error of a weighted sum of 32 is below 1e-5 of the clip.
     let rows = Blockwise {
         name: "rows",
@@ -275,8 +275,8 @@ fn blocks_move_by_at_most_the_reach() {
         for with in [None, Some(vec![9.0f64; 6]), Some(vec![0.01; 6])] {
             let other = sum(Some((at, with.clone())));
             let gap: Vec<i64> = base.0.iter().zip(&other.0).map(|(a, b)| a - b).collect();
-            let reach = if with.is_some() { base.1.replace_one } else { base.1.zero_out };
-            assert!(L2::within(&gap, reach), "{at} {with:?}");
+            let sensitivity = if with.is_some() { base.1.replace_one } else { base.1.zero_out };
+            assert!(L2::within(&gap, sensitivity), "{at} {with:?}");
         }
     }
     // A mechanism that forgets the error of a block is refused.
@@ -313,9 +313,9 @@ fn selection_then_values_on_the_selected() {
     let mut run = Run::begin(&data, &engine, &entropy, &planned).unwrap();
     let (support, means) = run
         .at(&scores, |run, scale| {
-            let clocks = run.draw(&scale, 50)?;
-            let sum = run.everyone()?.sum(&clocks, &absolute)?;
-            let support = run.execute(Choose { clocks, scores: &sum, mechanism: &scores, count: 2 })?;
+            let arrival_times = run.draw(&scale, 50)?;
+            let sum = run.everyone()?.sum(&arrival_times, &absolute)?;
+            let support = run.execute(Choose { arrival_times, scores: &sum, mechanism: &scores, count: 2 })?;
             let means = run.at(&values, |run, scale| {
                 let noise = run.draw(&scale, 2)?;
                 let part = sum.restrict(&support, &scale)?;
@@ -331,7 +331,7 @@ fn selection_then_values_on_the_selected() {
     assert!(run.close(support).is_ok());
 }
 
-/// A reach holds for the kind of value that its mechanism was made for, and for no other.
+/// A sensitivity holds for the kind of value that its mechanism was made for, and for no other.
 #[test]
 fn grids_are_not_interchangeable() {
     let data = dataset(100, 4, false, None);
@@ -344,7 +344,7 @@ fn grids_are_not_interchangeable() {
         })
         .is_err()
     };
-    // Each of these has a replace-one reach that clipped sums would exceed.
+    // Each of these has a replace-one sensitivity that clipped sums would exceed.
     for m in [
         Gaussian::for_output(1.0, 1.0, 10.0, 1.0, 4).unwrap(),
         Gaussian::for_votes(1.0).unwrap(),
@@ -426,8 +426,8 @@ fn votes_of_parts_and_local_answers() {
     let data = dataset(2000, 2, false, None);
     let engine = Threads::new(1);
     let mechanism = Gaussian::for_votes(5.0).unwrap();
-    let Event::DiscreteGaussian { reach, replace_reach, .. } = mechanism.event(2) else { panic!() };
-    assert_eq!(reach, replace_reach, "votes move as far under zero-out as under replace-one");
+    let Event::DiscreteGaussian { sensitivity, replace_sensitivity, .. } = mechanism.event(2) else { panic!() };
+    assert_eq!(sensitivity, replace_sensitivity, "votes move as far under zero-out as under replace-one");
     let mut run = Run::begin(&data, &engine, &entropy, &mechanism.event(2)).unwrap();
     // Teachers that always vote 1: the released count of label 1 is near the number of parts.
     let learner: Learner<f64> = Learner { name: "size", parameters: vec![], train: |_, units, _| units.count() as f64 };
@@ -482,8 +482,8 @@ fn minimiser_is_certified_and_the_same_on_every_engine() {
     assert_eq!(theta, solve(2));
     // Gradient by plain floating point, as an independent check.
     let mut gradient: Vec<f64> = theta.iter().map(|w| 2.0 * w).collect();
-    for slot in 0..3000 {
-        let unit = data.unit(slot);
+    for unit_index in 0..3000 {
+        let unit = data.unit(unit_index);
         let y = f64::from(unit.label(0));
         let s = -y / (1.0 + (y * unit.dot(0, &theta)).exp());
         unit.each(0, |j, x| gradient[j] += s * x);
@@ -589,19 +589,19 @@ fn poisson_samples_follow_their_rate() {
     for rate in [0.001, 0.3] {
         let exact = Rate::new(rate).unwrap();
         let (one, two) = (run.poisson(exact).unwrap(), run.poisson(exact).unwrap());
-        let size = one.chosen.marks(data.slots()).unwrap().iter().filter(|c| **c).count() as f64;
+        let size = one.chosen.marks(data.unit_count()).unwrap().iter().filter(|c| **c).count() as f64;
         let mean = 200_000.0 * rate;
         // Seven standard deviations: a false alarm in 1e-11 runs.
         assert!((size - mean).abs() < 7.0 * mean.sqrt() + 20.0, "{size} {mean}");
-        assert_ne!(one.chosen.marks(data.slots()), two.chosen.marks(data.slots()));
+        assert_ne!(one.chosen.marks(data.unit_count()), two.chosen.marks(data.unit_count()));
     }
 }
 
 /// The linear term lies on a grid, and the proof is about a continuous one: the rounding between them is part of the floor, so that
-/// certificate, tolerance and reach of the output noise all contain it.
+/// certificate, tolerance and sensitivity of the output noise all contain it.
 #[test]
 fn the_grid_of_the_linear_term_is_part_of_the_floor() {
-    let size = ProblemSize { slots: 1, rows_per_unit: 1, features: 1_000_000, row_norm: 1.0, sparse: true };
+    let size = ProblemSize { unit_count: 1, rows_per_unit: 1, features: 1_000_000, row_norm: 1.0, sparse: true };
     for noise_multiplier in [1.0, 1e6] {
         let linear = LinearTerm::gaussian(noise_multiplier);
         let (tolerance, _) = size.limits(&LOGISTIC, 1e12, Some(linear));
@@ -637,7 +637,7 @@ fn sharp_corners_are_solved() {
     for (rows, d) in [(100usize, 20usize), (300, 60), (12, 30)] {
         for ridge in [1e-3, 1.0] {
             let data = dataset(rows, d, false, None);
-            let size = ProblemSize { slots: rows, rows_per_unit: 1, features: d, row_norm: data.row_norm, sparse: false };
+            let size = ProblemSize { unit_count: rows, rows_per_unit: 1, features: d, row_norm: data.row_norm, sparse: false };
             let tolerance = size.limits(&SHARP, ridge, None).0.max(1e-9);
             let (engine, entropy) = (Threads::new(1), Entropy::simulated(1));
             let planned = Event::gaussian(1.0);
@@ -677,9 +677,9 @@ fn chosen_scores_are_not_chosen_votes() {
     for (values, fits) in [(own, true), (other, false)] {
         let mut run = Run::begin(&data, &engine, &entropy, &Event::NotPrivate { why: "test".into() }).unwrap();
         let out = run.at(&scores, |run, scale| {
-            let clocks = run.draw(&scale, 4)?;
-            let sum = run.everyone()?.sum(&clocks, &identity(4))?;
-            let support = run.execute(Choose { clocks, scores: &sum, mechanism: &scores, count: 2 })?;
+            let arrival_times = run.draw(&scale, 4)?;
+            let sum = run.everyone()?.sum(&arrival_times, &identity(4))?;
+            let support = run.execute(Choose { arrival_times, scores: &sum, mechanism: &scores, count: 2 })?;
             run.at(&values, |_, scale| sum.restrict(&support, &scale).map(|_| ()))
         });
         assert_eq!(out.is_ok(), fits);

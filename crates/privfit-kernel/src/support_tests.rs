@@ -1,4 +1,4 @@
-//! Choices of columns, runs on some of them, teachers: neighbours are as close as the reach says, and what must not be is refused.
+//! Choices of columns, runs on some of them, teachers: neighbours are as close as the sensitivity says, and what must not be is refused.
 
 use crate::account::Event;
 use crate::engine::Threads;
@@ -22,20 +22,20 @@ fn with_last(last: &[f64], label: f32, sparse: bool) -> Dataset {
 }
 
 /// Gradient coordinates of a data set at given weights, in grid units, and the grid.
-fn coordinates(data: &Dataset, mechanism: &Exponential, weights: &[f64], plus: &[f64]) -> (Vec<i64>, Reach, f64) {
+fn coordinates(data: &Dataset, mechanism: &Exponential, weights: &[f64], plus: &[f64]) -> (Vec<i64>, Sensitivity, f64) {
     let (engine, entropy) = (Threads::new(1), Entropy::simulated(3));
     let mut run = Run::begin(data, &engine, &entropy, &unplanned()).unwrap();
     run.at(mechanism, |run, scale| {
-        let clocks = run.draw(&scale, 4)?;
-        let out = run.everyone()?.gradient_coordinates(&clocks, weights, &LOGISTIC, plus)?;
-        Ok((out.values, out.grid.reach, out.grid.unit))
+        let arrival_times = run.draw(&scale, 4)?;
+        let out = run.everyone()?.gradient_coordinates(&arrival_times, weights, &LOGISTIC, plus)?;
+        Ok((out.values, out.grid.sensitivity, out.grid.unit))
     })
     .unwrap()
 }
 
 /// The bound holds for every pair, and a record with large cells and a derivative of 1 comes within a hundredth of it.
 #[test]
-fn coordinates_of_neighbours_are_within_the_reach() {
+fn coordinates_of_neighbours_are_within_the_sensitivity() {
     let mechanism = Exponential::for_gradients(1.0, 1.0, 0.25, 10.0).unwrap();
     let weights = [40.0, 0.0, 0.0, 0.0];
     let mut closest = 0f64;
@@ -43,13 +43,13 @@ fn coordinates_of_neighbours_are_within_the_reach() {
         let null = with_last(&[0.0; 4], 1.0, sparse);
         for last in [[0.9, 0.9, 0.9, 0.9], [2.0, 0.0, 0.0, 0.0], [-1e300, 1.0, f64::NAN, 0.0], [0.5, -0.5, 0.5, -0.5]] {
             for label in [1.0, -1.0] {
-                let (a, reach, _) = coordinates(&with_last(&last, label, sparse), &mechanism, &weights, &[0.0; 4]);
+                let (a, sensitivity, _) = coordinates(&with_last(&last, label, sparse), &mechanism, &weights, &[0.0; 4]);
                 let (b, ..) = coordinates(&null, &mechanism, &weights, &[0.0; 4]);
                 let opposite: Vec<f64> = last.iter().map(|x| -x).collect();
                 let (c, ..) = coordinates(&with_last(&opposite, label, sparse), &mechanism, &weights, &[0.0; 4]);
                 let gap = |x: &[i64], y: &[i64]| x.iter().zip(y).map(|(x, y)| x.abs_diff(*y)).max().unwrap();
-                assert!(gap(&a, &b) <= reach.zero_out && gap(&a, &c) <= reach.replace_one);
-                closest = closest.max(gap(&a, &b) as f64 / reach.zero_out as f64);
+                assert!(gap(&a, &b) <= sensitivity.zero_out && gap(&a, &c) <= sensitivity.replace_one);
+                closest = closest.max(gap(&a, &b) as f64 / sensitivity.zero_out as f64);
             }
         }
     }
@@ -67,7 +67,7 @@ fn a_public_vector_is_added() {
     assert!(moved[2] > 1 << 60, "cut, not wrapped");
 }
 
-/// Noise on chosen values is hardly more than what was asked for, and its reach is never above that of a whole row.
+/// Noise on chosen values is hardly more than what was asked for, and its sensitivity is never above that of a whole row.
 #[test]
 fn noise_of_chosen_values_fits_closely() {
     for nm in [0.7, 3.0, 47.0] {
@@ -93,14 +93,16 @@ fn corners_are_not_coordinates() {
     let values = Gaussian::for_selected(&scores, 2, 5.0).unwrap();
     let mut run = Run::begin(&data, &engine, &entropy, &unplanned()).unwrap();
     run.at(&scores, |run, scale| {
-        let clocks = run.draw(&scale, 8)?;
-        let corners = run.everyone()?.gradient_scores(&clocks, &[0.0; 4], &LOGISTIC)?;
+        let arrival_times = run.draw(&scale, 8)?;
+        let vertices = run.everyone()?.gradient_scores(&arrival_times, &[0.0; 4], &LOGISTIC)?;
         let both = Support { indices: vec![0, 4] };
         run.at(&values, |_, scale| {
-            assert!(corners.restrict(&both, &scale).is_err());
+            assert!(vertices.restrict(&both, &scale).is_err());
             Ok(())
         })?;
-        assert!(run.execute(ChooseLargest { clocks, values: &corners, mechanism: &scores, count: 1, except: &[] }).is_err());
+        assert!(
+            run.execute(ChooseLargest { arrival_times, values: &vertices, mechanism: &scores, count: 1, except: &[] }).is_err()
+        );
         Ok(())
     })
     .unwrap();
@@ -117,8 +119,8 @@ fn values_of_another_cap_are_refused() {
     let values = Gaussian::for_selected(&other, 2, 5.0).unwrap();
     let mut run = Run::begin(&data, &engine, &entropy, &unplanned()).unwrap();
     run.at(&narrow, |run, scale| {
-        let clocks = run.draw(&scale, 4)?;
-        let sums = run.everyone()?.gradient_coordinates(&clocks, &[0.0; 4], &LOGISTIC, &[0.0; 4])?;
+        let arrival_times = run.draw(&scale, 4)?;
+        let sums = run.everyone()?.gradient_coordinates(&arrival_times, &[0.0; 4], &LOGISTIC, &[0.0; 4])?;
         run.at(&values, |_, scale| {
             assert!(sums.restrict(&Support { indices: vec![0, 1] }, &scale).is_err());
             Ok(())
@@ -138,9 +140,9 @@ fn public_columns_are_left_out() {
     for round in 0..50 {
         let support = run
             .at(&scores, |run, scale| {
-                let clocks = run.draw(&scale, 4)?;
-                let values = run.everyone()?.gradient_coordinates(&clocks, &[0.0; 4], &LOGISTIC, &[0.0; 4])?;
-                run.execute(ChooseLargest { clocks, values: &values, mechanism: &scores, count: 9, except: &[round % 4] })
+                let arrival_times = run.draw(&scale, 4)?;
+                let values = run.everyone()?.gradient_coordinates(&arrival_times, &[0.0; 4], &LOGISTIC, &[0.0; 4])?;
+                run.execute(ChooseLargest { arrival_times, values: &values, mechanism: &scores, count: 9, except: &[round % 4] })
             })
             .unwrap();
         let mut chosen = support.indices().to_vec();
@@ -170,13 +172,17 @@ fn a_run_on_some_columns_has_the_same_records() {
             let mut run = Run::begin(&data, &engine, &entropy, &unplanned()).unwrap();
             let few: Vec<(usize, f64)> = vec![(299, 1.0), (7, -2.0), (14, 0.5)];
             let many: Vec<(usize, f64)> = (0..290).rev().map(|c| (c, 1.0)).collect();
-            for (columns, fit) in [(&few, Fit::Within(0.1)), (&few, Fit::Sphere), (&many, Fit::Within(2.0)), (&many, Fit::Sphere)]
-            {
+            for (columns, fit) in [
+                (&few, RowScaling::Within(0.1)),
+                (&few, RowScaling::Sphere),
+                (&many, RowScaling::Within(2.0)),
+                (&many, RowScaling::Sphere),
+            ] {
                 let checked: crate::Result<()> = run.select_columns(SelectColumns { columns, fit }, |inner| {
-                    assert_eq!(inner.everyone()?.data.slots(), data.slots());
-                    for slot in 0..data.slots() {
+                    assert_eq!(inner.everyone()?.data.unit_count(), data.unit_count());
+                    for unit_index in 0..data.unit_count() {
                         let everyone = inner.everyone()?;
-                        let (was, is) = (data.unit(slot), everyone.data.unit(slot));
+                        let (was, is) = (data.unit(unit_index), everyone.data.unit(unit_index));
                         assert_eq!(was.rows(), is.rows());
                         for row in 0..was.rows() {
                             assert_eq!(was.label(row), is.label(row));
@@ -185,13 +191,13 @@ fn a_run_on_some_columns_has_the_same_records() {
                             let kept: Vec<f64> = columns.iter().map(|c| full[c.0] * c.1).collect();
                             let length = L2::size(&kept);
                             let factor = match fit {
-                                Fit::Within(r) => (1.0 / r).min(1.0 / length.max(1e-300)),
+                                RowScaling::Within(r) => (1.0 / r).min(1.0 / length.max(1e-300)),
                                 _ => 1.0 / length.max(1e-300),
                             };
                             let mut seen = vec![0f64; columns.len() + 1];
                             is.each(row, |j, x| seen[j] = x);
                             assert!(L2::size(&seen) <= 1.0);
-                            if let Fit::Root(constant) = fit {
+                            if let RowScaling::Root(constant) = fit {
                                 let last = constant / (1.0 + constant * constant).sqrt();
                                 assert!((seen[columns.len()] - last).abs() < 1e-4);
                                 let root = |c: &(usize, f64)| full[c.0].signum() * full[c.0].abs().sqrt() * c.1;
@@ -208,17 +214,19 @@ fn a_run_on_some_columns_has_the_same_records() {
                 checked.unwrap();
             }
             assert!(
-                run.select_columns(SelectColumns { columns: &[(300, 1.0)], fit: Fit::Sphere }, |_| crate::Result::<()>::Ok(()))
+                run.select_columns(SelectColumns { columns: &[(300, 1.0)], fit: RowScaling::Sphere }, |_| {
+                    crate::Result::<()>::Ok(())
+                })
+                .is_err()
+            );
+            assert!(
+                run.select_columns(SelectColumns { columns: &[], fit: RowScaling::Sphere }, |_| crate::Result::<()>::Ok(()))
                     .is_err()
             );
             assert!(
-                run.select_columns(SelectColumns { columns: &[], fit: Fit::Sphere }, |_| crate::Result::<()>::Ok(())).is_err()
-            );
-            assert!(
-                run.select_columns(
-                    SelectColumns { columns: &[(1, 1.0)], fit: Fit::Within(0.0) },
-                    |_| crate::Result::<()>::Ok(())
-                )
+                run.select_columns(SelectColumns { columns: &[(1, 1.0)], fit: RowScaling::Within(0.0) }, |_| {
+                    crate::Result::<()>::Ok(())
+                })
                 .is_err()
             );
         }
@@ -240,15 +248,17 @@ fn the_record_goes_in_and_comes_back() {
         })
     };
     let mut run = Run::begin(&data, &engine, &entropy, &planned).unwrap();
-    run.select_columns(SelectColumns { columns: &[(1, 1.0), (3, 1.0)], fit: Fit::Within(1.0) }, |run| one(run, 2)).unwrap();
+    run.select_columns(SelectColumns { columns: &[(1, 1.0), (3, 1.0)], fit: RowScaling::Within(1.0) }, |run| one(run, 2))
+        .unwrap();
     assert!(
-        run.select_columns(SelectColumns { columns: &[(1, 1.0), (3, 1.0)], fit: Fit::Within(1.0) }, |run| one(run, 2)).is_err(),
+        run.select_columns(SelectColumns { columns: &[(1, 1.0), (3, 1.0)], fit: RowScaling::Within(1.0) }, |run| one(run, 2))
+            .is_err(),
         "planned once"
     );
     assert!(run.close(()).is_err(), "and the second part is missing");
     let mut run = Run::begin(&data, &engine, &entropy, &planned).unwrap();
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        run.select_columns(SelectColumns { columns: &[(1, 1.0)], fit: Fit::Sphere }, |_| -> crate::Result<()> { panic!() })
+        run.select_columns(SelectColumns { columns: &[(1, 1.0)], fit: RowScaling::Sphere }, |_| -> crate::Result<()> { panic!() })
     }));
     assert!(caught.is_err() && run.everyone().is_err(), "its record is gone, so it must not go on");
     // Another run in its place would bring back another record.
@@ -257,7 +267,7 @@ fn the_record_goes_in_and_comes_back() {
         (Box::leak(Box::new(Threads::new(1))), Box::leak(Box::new(Entropy::simulated(1))));
     let mut run = Run::begin(&data, engine, entropy, &planned).unwrap();
     let swapped: crate::Result<()> =
-        run.select_columns(SelectColumns { columns: &[(1, 1.0), (3, 1.0)], fit: Fit::Within(1.0) }, |inner| {
+        run.select_columns(SelectColumns { columns: &[(1, 1.0), (3, 1.0)], fit: RowScaling::Within(1.0) }, |inner| {
             one(inner, 2)?;
             let _ = std::mem::replace(inner, Run::begin(other, engine, entropy, &planned)?);
             Ok(())

@@ -105,14 +105,14 @@ pub(super) fn integers<N: Norm>(
     mechanism: &impl Mechanism<Norm = N>,
     dimension: usize,
     f: impl for<'id> Fn(&Batch<'_>, &Noise<'id, N>) -> crate::Result<Bounded<'id, N>>,
-) -> (Vec<i64>, Reach) {
+) -> (Vec<i64>, Sensitivity) {
     let (engine, entropy) = (Threads::new(threads), Entropy::simulated(3));
     let mut run = Run::begin(data, &engine, &entropy, &Event::NotPrivate { why: "test".into() }).unwrap();
     run.at(mechanism, |run, scale| {
         let noise = run.draw(&scale, dimension)?;
         let batch = run.everyone()?;
         let sum = f(&batch, &noise)?;
-        Ok((sum.values, sum.grid.reach))
+        Ok((sum.values, sum.grid.sensitivity))
     })
     .unwrap()
 }
@@ -130,25 +130,25 @@ fn sums_do_not_depend_on_threads_or_order() {
     assert_eq!(one, integers(&sparse, 2, &g, 9, |b, n| b.sum(n, &identity(9))).0, "sparse and dense rows agree");
     let entropy = Entropy::simulated(0);
     let mut back = DatasetBuilder::new(&entropy, shape(9, false, None)).unwrap();
-    for slot in (0..50_000).rev() {
+    for unit_index in (0..50_000).rev() {
         let mut row = vec![0f64; 9];
-        data.unit(slot).each(0, |i, x| row[i] = x);
-        back.row(&row, data.unit(slot).label(0));
+        data.unit(unit_index).each(0, |i, x| row[i] = x);
+        back.row(&row, data.unit(unit_index).label(0));
     }
     // Decoding and encoding again may move a cell by one grid unit, so compare the data with its own reversal.
     let back = back.build();
     let entropy = Entropy::simulated(0);
     let mut forth = DatasetBuilder::new(&entropy, shape(9, false, None)).unwrap();
-    for slot in (0..50_000).rev() {
+    for unit_index in (0..50_000).rev() {
         let mut row = vec![0f64; 9];
-        back.unit(slot).each(0, |i, x| row[i] = x);
-        forth.row(&row, back.unit(slot).label(0));
+        back.unit(unit_index).each(0, |i, x| row[i] = x);
+        forth.row(&row, back.unit(unit_index).label(0));
     }
     let mut again = DatasetBuilder::new(&entropy, shape(9, false, None)).unwrap();
-    for slot in 0..50_000 {
+    for unit_index in 0..50_000 {
         let mut row = vec![0f64; 9];
-        back.unit(slot).each(0, |i, x| row[i] = x);
-        again.row(&row, back.unit(slot).label(0));
+        back.unit(unit_index).each(0, |i, x| row[i] = x);
+        again.row(&row, back.unit(unit_index).label(0));
     }
     let (forth, again) = (forth.build(), again.build());
     let sum = |d: &Dataset| integers(d, 1, &g, 9, |b, n| b.sum(n, &identity(9))).0;
@@ -161,9 +161,9 @@ fn sums_do_not_depend_on_threads_or_order() {
     assert_ne!(gradient(&data, 1), vec![0; 9]);
 }
 
-/// Neighbour fuzz: one record nulled or replaced moves every kind of sum by at most the reach, on the integers.
+/// Neighbour fuzz: one record nulled or replaced moves every kind of sum by at most the sensitivity, on the integers.
 #[test]
-fn neighbours_move_sums_by_at_most_the_reach() {
+fn neighbours_move_sums_by_at_most_the_sensitivity() {
     let d = 5;
     let extremes: Vec<Vec<f64>> = vec![
         vec![1e30, 0.0, 0.0, 0.0, 0.0],
@@ -186,12 +186,13 @@ fn neighbours_move_sums_by_at_most_the_reach() {
         for at in [0usize, 17, 39] {
             for with in extremes.iter().map(Some).chain([None]) {
                 let other = dataset(40, d, sparse, Some((at, with.cloned())));
-                let mut check = |name: &str, a: (Vec<i64>, Reach), b: (Vec<i64>, Reach), within: fn(&[i64], u64) -> bool| {
-                    let gap: Vec<i64> = a.0.iter().zip(&b.0).map(|(x, y)| x.wrapping_sub(*y)).collect();
-                    let reach = if with.is_some() { a.1.replace_one } else { a.1.zero_out };
-                    assert!(within(&gap, reach), "{name} at {at} with {with:?}: {gap:?} > {reach}");
-                    largest = largest.max(gap.iter().map(|g| g.unsigned_abs()).max().unwrap() as f64 / reach as f64);
-                };
+                let mut check =
+                    |name: &str, a: (Vec<i64>, Sensitivity), b: (Vec<i64>, Sensitivity), within: fn(&[i64], u64) -> bool| {
+                        let gap: Vec<i64> = a.0.iter().zip(&b.0).map(|(x, y)| x.wrapping_sub(*y)).collect();
+                        let sensitivity = if with.is_some() { a.1.replace_one } else { a.1.zero_out };
+                        assert!(within(&gap, sensitivity), "{name} at {at} with {with:?}: {gap:?} > {sensitivity}");
+                        largest = largest.max(gap.iter().map(|g| g.unsigned_abs()).max().unwrap() as f64 / sensitivity as f64);
+                    };
                 let c = identity(d);
                 let both = |m: &Gaussian| {
                     (integers(&base, 1, m, d, |b, n| b.sum(n, &c)), integers(&other, 1, m, d, |b, n| b.sum(n, &c)))
@@ -211,7 +212,7 @@ fn neighbours_move_sums_by_at_most_the_reach() {
             }
         }
     }
-    assert!(largest > 0.4, "the fuzz comes near the reach: {largest}");
+    assert!(largest > 0.4, "the fuzz comes near the sensitivity: {largest}");
 }
 
 /// T-N4 and N-8: whatever the value, released numbers are whole multiples of the grid unit and nothing else.
@@ -256,9 +257,9 @@ fn wrapping_is_exact() {
     let single = b.build();
     // Head-room asked for one row only: bound near 2^53, so 3000 rows exceed 2^63.
     let m = Gaussian::new(1.0, 0.5f64.powi(13), 1).unwrap();
-    let (sum, reach) = integers(&data, 2, &m, 1, |b, n| b.sum(n, &identity(1)));
+    let (sum, sensitivity) = integers(&data, 2, &m, 1, |b, n| b.sum(n, &identity(1)));
     let each = i128::from(integers(&single, 1, &m, 1, |b, n| b.sum(n, &identity(1))).0[0]);
-    assert!(each <= i128::from(reach.zero_out) && each > i128::from(reach.zero_out) - 16);
+    assert!(each <= i128::from(sensitivity.zero_out) && each > i128::from(sensitivity.zero_out) - 16);
     assert!(each * n as i128 > 1 << 63, "{each}");
     assert_eq!(sum[0], (each * n as i128) as i64);
     let engine = Threads::new(1);

@@ -45,7 +45,7 @@ pub(crate) struct Origin {
     pub(crate) order_dependent: bool,
 }
 
-/// An integer vector that one unit moves by at most a known reach in the norm N.
+/// An integer vector that one unit moves by at most a known sensitivity in the norm N.
 pub struct Bounded<'id, N: Norm> {
     pub(crate) values: Vec<i64>,
     pub(crate) grid: Grid,
@@ -70,7 +70,7 @@ impl Support {
 }
 
 impl<'id> Bounded<'id, LInf> {
-    /// The chosen coordinates only, for noise in L2 (`Gaussian::for_selected` has the reach of so many).
+    /// The chosen coordinates only, for noise in L2 (`Gaussian::for_selected` has the sensitivity of so many).
     pub fn restrict<'to>(&self, support: &Support, to: &crate::mechanism::Scale<'to, L2>) -> Result<Bounded<'to, L2>> {
         let GridKind::Selected { count, from, source, times } = to.grid.kind else {
             return Err(Error::Mismatch { what: "a restricted value needs a scale made by Gaussian::for_selected" });
@@ -165,9 +165,9 @@ impl Dataset {
         if local.data != self.id {
             return Err(Error::Mismatch { what: "these local answers belong to other records" });
         }
-        for (slot, answer) in local.value.into_iter().enumerate() {
+        for (unit_index, answer) in local.value.into_iter().enumerate() {
             if let Some(answer) = answer {
-                to(slot, answer);
+                to(unit_index, answer);
             }
         }
         Ok(())

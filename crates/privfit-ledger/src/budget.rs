@@ -12,7 +12,7 @@
 //! A conversion costs a little, so that one job with the whole epsilon would not fit. Such a job is let through as the only one ever: it was
 //! chosen before anything was released, and its own tight accounting counts. A job inside of itself is planned before data are opened.
 //!
-//! Linear terms of objectives lie on a grid; their distance from the continuous law is no divergence. A thousandth of delta is set aside
+//! Linear terms of objectives lie on a grid; their distance from the continuous distribution is no divergence. A thousandth of delta is set aside
 //! for it, and each job is charged its part of delta.
 
 use super::amount::Amount;
@@ -48,7 +48,7 @@ pub struct Charge {
     pub pure: Option<Amount>,
     /// Its Renyi divergence, if there is a bound.
     pub renyi: Option<Amount>,
-    /// Its distance from continuous laws, times 1 + exp(cap), in parts of delta.
+    /// Its distance from continuous distributions, times 1 + exp(cap), in parts of delta.
     pub slack: Amount,
     /// It takes the whole budget as the only job.
     pub whole: bool,

@@ -24,7 +24,7 @@ pub const LONGEST_KEY: usize = 4096;
 
 /// How digests are made: by anybody, or by whoever has the key.
 #[derive(Clone, Default)]
-pub struct Seal {
+pub struct MacKey {
     key: Option<Vec<u8>>,
 }
 
@@ -33,13 +33,13 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|b| [digit(b >> 4), digit(b & 15)]).collect()
 }
 
-impl Seal {
+impl MacKey {
     /// With a key of at least 16 bytes.
-    pub fn keyed(key: &[u8]) -> Result<Seal> {
+    pub fn keyed(key: &[u8]) -> Result<MacKey> {
         if key.len() < 16 || key.len() > LONGEST_KEY {
             return Err(Error::misuse("a key of a ledger has 16 to 4096 bytes: make one with `head -c 32 /dev/urandom`"));
         }
-        Ok(Seal { key: Some(key.to_vec()) })
+        Ok(MacKey { key: Some(key.to_vec()) })
     }
 
     /// Whether there is a key.
@@ -99,9 +99,9 @@ impl Seal {
 mod tests {
     use super::*;
 
-    fn chain(seal: &Seal, n: usize) -> Vec<Entry> {
+    fn chain(mac_key: &MacKey, n: usize) -> Vec<Entry> {
         (0..n).fold(Vec::new(), |mut all, i| {
-            let entry = seal.next(&all, format!("{{\"record\":{i}}}"));
+            let entry = mac_key.next(&all, format!("{{\"record\":{i}}}"));
             all.push(entry);
             all
         })
@@ -109,21 +109,21 @@ mod tests {
 
     #[test]
     fn every_change_breaks_the_chain() {
-        let seal = Seal::default();
-        let good = chain(&seal, 20);
-        assert!(seal.check(&good).is_ok() && seal.check(&[]).is_ok());
+        let mac_key = MacKey::default();
+        let good = chain(&mac_key, 20);
+        assert!(mac_key.check(&good).is_ok() && mac_key.check(&[]).is_ok());
         for i in 0..20 {
             let mut bad = good.clone();
             bad.remove(i);
             // The last one left out is what heads in stores and labels of models are for.
-            assert!(i == 19 || seal.check(&bad).is_err(), "a record left out at {i}");
+            assert!(i == 19 || mac_key.check(&bad).is_err(), "a record left out at {i}");
             let mut bad = good.clone();
             bad.insert(i, good[i].clone());
-            assert!(seal.check(&bad).is_err(), "a record doubled at {i}");
+            assert!(mac_key.check(&bad).is_err(), "a record doubled at {i}");
             if i > 0 {
                 let mut bad = good.clone();
                 bad.swap(i, i - 1);
-                assert!(seal.check(&bad).is_err());
+                assert!(mac_key.check(&bad).is_err());
             }
             for field in 0..3 {
                 for bit in 0..7 {
@@ -133,7 +133,7 @@ mod tests {
                         1 => bad[i].body = flip(&bad[i].body, 3, bit),
                         _ => bad[i].hash = flip(&bad[i].hash, 5, bit),
                     }
-                    assert!(bad != good && seal.check(&bad).is_err(), "{i} {field} {bit}");
+                    assert!(bad != good && mac_key.check(&bad).is_err(), "{i} {field} {bit}");
                 }
             }
         }
@@ -141,10 +141,10 @@ mod tests {
 
     #[test]
     fn a_key_is_needed_to_make_and_to_read() {
-        let (ours, theirs) = (Seal::keyed(&[7; 32]).unwrap(), Seal::keyed(&[8; 32]).unwrap());
+        let (ours, theirs) = (MacKey::keyed(&[7; 32]).unwrap(), MacKey::keyed(&[8; 32]).unwrap());
         let entries = chain(&ours, 3);
-        assert!(ours.check(&entries).is_ok() && theirs.check(&entries).is_err() && Seal::default().check(&entries).is_err());
-        assert!(Seal::keyed(&[0; 15]).is_err());
+        assert!(ours.check(&entries).is_ok() && theirs.check(&entries).is_err() && MacKey::default().check(&entries).is_err());
+        assert!(MacKey::keyed(&[0; 15]).is_err());
     }
 
     fn flip(text: &str, at: usize, bit: u32) -> String {

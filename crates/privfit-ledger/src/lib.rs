@@ -25,7 +25,7 @@ pub mod verify;
 
 use amount::Amount;
 use budget::{Charge, Rule, Spent};
-use chain::{Entry, Seal, hex};
+use chain::{Entry, MacKey, hex};
 use heads::{Heads, RolledBack};
 use privfit_account::{Event, epsilon};
 use privfit_data::error::{Error, Result};
@@ -45,14 +45,14 @@ pub struct Ledger {
 
 /// Reads entries; those that it has seen before, and that are the same to the byte, are not worked out again.
 struct Reader {
-    seal: Seal,
+    mac_key: MacKey,
     seen: Vec<Entry>,
     records: Vec<Record>,
 }
 
 impl Reader {
-    fn new(seal: Seal) -> Reader {
-        Reader { seal, seen: Vec::new(), records: Vec::new() }
+    fn new(mac_key: MacKey) -> Reader {
+        Reader { mac_key, seen: Vec::new(), records: Vec::new() }
     }
 
     fn look(&mut self, entries: &[Entry]) -> Result<Status> {
@@ -60,7 +60,7 @@ impl Reader {
             (self.seen, self.records) = (Vec::new(), Vec::new());
         }
         let known = self.seen.len();
-        self.seal.check_from(entries, known)?;
+        self.mac_key.check_from(entries, known)?;
         let new: Vec<Record> = entries[known..].iter().map(|e| Record::read(&e.body)).collect::<Result<_>>()?;
         self.records.extend(new);
         self.seen.extend_from_slice(&entries[known..]);
@@ -282,7 +282,7 @@ impl Status {
 
 impl Ledger {
     /// Makes a ledger at a path or an address.
-    pub fn create(place: &str, seal: Seal, scope: Scope, cap: Amount, delta: f64) -> Result<Ledger> {
+    pub fn create(place: &str, mac_key: MacKey, scope: Scope, cap: Amount, delta: f64) -> Result<Ledger> {
         let rule = Rule::of(cap, delta)?;
         let body = Record::Open { version: VERSION, ledger: random_name()?, scope, epsilon: cap, delta, rule }.body()?;
         Record::read(&body)
@@ -292,24 +292,24 @@ impl Ledger {
             false => Box::new(sqlite::Sqlite::create(Path::new(place))?),
         };
         store.transact(&mut |entries| match entries.is_empty() {
-            true => Ok(Some(Append { entry: seal.next(entries, body.clone()), release: None })),
+            true => Ok(Some(Append { entry: mac_key.next(entries, body.clone()), release: None })),
             false => Err(Error::misuse("there is a ledger already: give another name")),
         })?;
-        Ok(Ledger { store, reader: Reader::new(seal), heads: None })
+        Ok(Ledger { store, reader: Reader::new(mac_key), heads: None })
     }
 
     /// Opens what is at a path or an address.
-    pub fn open(place: &str, seal: Seal) -> Result<Ledger> {
-        Ledger::open_patiently(place, seal, sqlite::PATIENCE)
+    pub fn open(place: &str, mac_key: MacKey) -> Result<Ledger> {
+        Ledger::open_patiently(place, mac_key, sqlite::PATIENCE)
     }
 
     /// The same, with a time that other jobs are waited for.
-    pub fn open_patiently(place: &str, seal: Seal, patience: Duration) -> Result<Ledger> {
+    pub fn open_patiently(place: &str, mac_key: MacKey, patience: Duration) -> Result<Ledger> {
         let store: Box<dyn Store> = match is_address(place) {
             true => Box::new(postgres::Postgres::open(place, patience)?),
             false => Box::new(sqlite::Sqlite::open(Path::new(place), patience)?),
         };
-        Ok(Ledger { store, reader: Reader::new(seal), heads: None })
+        Ok(Ledger { store, reader: Reader::new(mac_key), heads: None })
     }
 
     /// The same ledger, compared from now on with what was seen of it, which is remembered there.
@@ -391,7 +391,7 @@ impl Ledger {
             };
             let body = record.body()?;
             Record::read(&body)?;
-            let entry = reader.seal.next(entries, body);
+            let entry = reader.mac_key.next(entries, body);
             status.records.push((record, entry.hash.clone()));
             position = status.position(&job.digest);
             after = Some(status);
@@ -416,7 +416,7 @@ impl Ledger {
             match (reserved, status.released(request)) {
                 (true, None) => {
                     let release = Some((request.to_string(), bytes.clone()));
-                    let entry = reader.seal.next(entries, body.clone());
+                    let entry = reader.mac_key.next(entries, body.clone());
                     status.records.push((record.clone(), entry.hash.clone()));
                     after = Some(status);
                     Ok(Some(Append { entry, release }))

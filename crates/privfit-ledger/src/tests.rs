@@ -22,7 +22,7 @@ fn request(name: &str, event: Event) -> Request {
 
 fn make(name: &str, cap: &str, delta: f64) -> (String, Ledger) {
     let place = place(name);
-    let ledger = Ledger::create(&place, Seal::default(), scope(), Amount::parse(cap).unwrap(), delta).unwrap();
+    let ledger = Ledger::create(&place, MacKey::default(), scope(), Amount::parse(cap).unwrap(), delta).unwrap();
     (place, ledger)
 }
 
@@ -38,7 +38,7 @@ fn ten_tenths_fit_and_an_eleventh_does_not() {
     let refused = ledger.reserve(&request("job-10", Event::pure(0.1))).unwrap_err();
     assert_eq!(refused.code(), 1, "{refused}");
     assert_eq!(ledger.reserve(&request("tiny", Event::pure(1e-12))).unwrap_err().code(), 1);
-    let status = Ledger::open(&place, Seal::default()).unwrap().status().unwrap();
+    let status = Ledger::open(&place, MacKey::default()).unwrap().status().unwrap();
     assert_eq!((status.spent.jobs, status.spent.released, status.spent.pure), (10, 10, Amount::parse("1")));
 }
 
@@ -51,7 +51,7 @@ fn a_request_is_spent_once_and_gives_the_same_bytes() {
     assert_eq!(ledger.reserve(&job).unwrap_err().code(), 1);
     ledger.commit(&job.digest, b"model".to_vec()).unwrap();
     drop(ledger);
-    let mut ledger = Ledger::open(&place, Seal::default()).unwrap();
+    let mut ledger = Ledger::open(&place, MacKey::default()).unwrap();
     for _ in 0..3 {
         assert_eq!(ledger.reserve(&job).unwrap(), Reserved::Before(b"model".to_vec()));
     }
@@ -112,14 +112,14 @@ fn what_guarantees_nothing_gets_nothing() {
 #[test]
 fn missing_empty_and_foreign_files_release_nothing() {
     let path = place("missing");
-    assert_eq!(Ledger::open(&path, Seal::default()).err().unwrap().code(), 2);
+    assert_eq!(Ledger::open(&path, MacKey::default()).err().unwrap().code(), 2);
     for bytes in [&b""[..], b"not a ledger", &[0u8; 5000]] {
         std::fs::write(&path, bytes).unwrap();
-        let error = Ledger::open(&path, Seal::default()).and_then(|mut l| l.status()).err().unwrap();
+        let error = Ledger::open(&path, MacKey::default()).and_then(|mut l| l.status()).err().unwrap();
         assert_eq!(error.code(), 4, "{error}");
         assert_eq!(std::fs::read(&path).unwrap(), bytes, "a foreign file stays as it is");
     }
-    let error = Ledger::create(&path, Seal::default(), scope(), Amount::parse("1").unwrap(), 0.0).err().unwrap();
+    let error = Ledger::create(&path, MacKey::default(), scope(), Amount::parse("1").unwrap(), 0.0).err().unwrap();
     assert_eq!(error.code(), 2, "{error}");
 }
 
@@ -133,12 +133,12 @@ fn a_newer_version_is_refused() {
 #[test]
 fn a_keyed_ledger_needs_its_key() {
     let path = place("keyed");
-    let key = Seal::keyed(&[9; 32]).unwrap();
+    let key = MacKey::keyed(&[9; 32]).unwrap();
     let mut ledger = Ledger::create(&path, key.clone(), scope(), Amount::parse("1").unwrap(), 1e-6).unwrap();
     ledger.reserve(&request("a", Event::gaussian(30.0))).unwrap();
     drop(ledger);
     assert!(Ledger::open(&path, key).unwrap().status().is_ok());
-    assert_eq!(Ledger::open(&path, Seal::default()).unwrap().status().unwrap_err().code(), 4);
+    assert_eq!(Ledger::open(&path, MacKey::default()).unwrap().status().unwrap_err().code(), 4);
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn a_ledger_that_was_put_back_contradicts_its_models() {
     let first = released(&mut ledger, &one, b"one");
     drop(ledger);
     let old = std::fs::read(&path).unwrap();
-    let mut ledger = Ledger::open(&path, Seal::default()).unwrap();
+    let mut ledger = Ledger::open(&path, MacKey::default()).unwrap();
     let second = released(&mut ledger, &two, b"two");
     let holds = |ledger: &mut Ledger, position: &Position, bytes: &[u8]| {
         let (status, checks) = verify::verify(ledger).unwrap();
@@ -164,7 +164,7 @@ fn a_ledger_that_was_put_back_contradicts_its_models() {
     assert!(!holds(&mut ledger, &second, b"changed"));
     drop(ledger);
     std::fs::write(&path, old).unwrap();
-    let mut ledger = Ledger::open(&path, Seal::default()).unwrap();
+    let mut ledger = Ledger::open(&path, MacKey::default()).unwrap();
     assert!(holds(&mut ledger, &first, b"one") && !holds(&mut ledger, &second, b"two"), "rolled back");
     released(&mut ledger, &request("three", Event::gaussian(20.0)), b"three");
     assert!(!holds(&mut ledger, &second, b"two"), "forked");
@@ -176,7 +176,7 @@ fn names_of_a_file_are_one_ledger() {
     let (path, mut ledger) = make("names", "1", 0.0);
     let other = place("names-other");
     std::fs::hard_link(&path, &other).unwrap();
-    let mut linked = Ledger::open(&other, Seal::default()).unwrap();
+    let mut linked = Ledger::open(&other, MacKey::default()).unwrap();
     for i in 0..5 {
         for (ledger, side) in [(&mut ledger, "a"), (&mut linked, "b")] {
             let job = request(&format!("{side}-{i}"), Event::pure(0.1));
@@ -184,7 +184,7 @@ fn names_of_a_file_are_one_ledger() {
             // Nothing is left in a log of either name.
             let alone = place("names-copy");
             std::fs::copy(&path, &alone).unwrap();
-            let copied = Ledger::open(&alone, Seal::default()).unwrap().status().unwrap();
+            let copied = Ledger::open(&alone, MacKey::default()).unwrap().status().unwrap();
             assert!(copied.reserved(&job.digest), "a file that is moved takes its reservations along");
             ledger.commit(&job.digest, vec![i; 10]).unwrap();
         }
@@ -207,7 +207,7 @@ fn a_ledger_that_is_gone_or_another_takes_no_release() {
     assert!(ledger.commit(&jobs[0].digest, b"x".to_vec()).is_err(), "moved away");
     let (_, _) = make("gone", "1", 0.0);
     assert!(ledger.commit(&jobs[1].digest, b"x".to_vec()).is_err(), "another one in its place");
-    assert_eq!(Ledger::open(&away, Seal::default()).unwrap().status().unwrap().spent.jobs, 2);
+    assert_eq!(Ledger::open(&away, MacKey::default()).unwrap().status().unwrap().spent.jobs, 2);
 }
 
 /// A log that a killed job left beside the file, while the file was used elsewhere, must not undo what came later.
@@ -241,13 +241,13 @@ fn a_log_of_an_earlier_time_is_refused() {
 fn a_job_that_took_everything_is_recomputed_too() {
     let path = place("forged");
     let cap = Amount::parse("4").unwrap();
-    let mut ledger = Ledger::create(&path, Seal::default(), scope(), cap, 1e-6).unwrap();
+    let mut ledger = Ledger::create(&path, MacKey::default(), scope(), cap, 1e-6).unwrap();
     let charge = Charge { pure: None, renyi: None, slack: Amount::ZERO, whole: true };
     let request = "a".repeat(64);
     let record = Record::Reserve { request, name: "x".into(), job: "fit".into(), event: Event::gaussian(0.01), charge };
     let body = record.body().unwrap();
-    let seal = Seal::default();
-    ledger.store.transact(&mut |entries| Ok(Some(Append { entry: seal.next(entries, body.clone()), release: None }))).unwrap();
+    let mac_key = MacKey::default();
+    ledger.store.transact(&mut |entries| Ok(Some(Append { entry: mac_key.next(entries, body.clone()), release: None }))).unwrap();
     let (_, checks) = verify::verify(&mut ledger).unwrap();
     assert!(checks.iter().any(|c| c.name == "charges" && !c.held()), "{checks:?}");
 }
@@ -258,7 +258,7 @@ fn an_old_copy_is_remembered() {
     let (place, _) = make("heads", "2", 1e-6);
     let path = Path::new(&place);
     let heads = heads::Heads::at(&path.with_extension("seen"));
-    let open = || Ledger::open(&place, Seal::default()).unwrap().remembering(Some(heads.clone()));
+    let open = || Ledger::open(&place, MacKey::default()).unwrap().remembering(Some(heads.clone()));
     open().reserve(&request("one", Event::gaussian(30.0))).unwrap();
     let old = std::fs::read(path).unwrap();
     assert!(open().status().unwrap().rolled_back.is_none());
@@ -268,7 +268,7 @@ fn an_old_copy_is_remembered() {
     for more in [false, true] {
         std::fs::write(path, &old).unwrap();
         if more {
-            let mut elsewhere = Ledger::open(&place, Seal::default()).unwrap();
+            let mut elsewhere = Ledger::open(&place, MacKey::default()).unwrap();
             elsewhere.reserve(&request("other", Event::gaussian(30.0))).unwrap();
             elsewhere.reserve(&request("another", Event::gaussian(30.0))).unwrap();
         }
@@ -280,7 +280,7 @@ fn an_old_copy_is_remembered() {
         let (_, checks) = verify::verify(&mut ledger).unwrap();
         assert_eq!(checks.iter().filter(|c| !c.held()).map(|c| c.name.as_str()).collect::<Vec<_>>(), ["head"]);
         // Whoever remembers nothing sees nothing.
-        assert!(Ledger::open(&place, Seal::default()).unwrap().status().unwrap().rolled_back.is_none());
+        assert!(Ledger::open(&place, MacKey::default()).unwrap().status().unwrap().rolled_back.is_none());
     }
     std::fs::write(path, &new).unwrap();
     open().reserve(&request("three", Event::gaussian(30.0))).unwrap();
@@ -296,6 +296,6 @@ fn an_old_copy_is_remembered() {
     std::fs::write(file, "0 x").unwrap();
     assert!(open().status().unwrap().rolled_back.is_none());
     let nowhere = heads::Heads::at(Path::new("/dev/null/nowhere"));
-    assert!(Ledger::open(&place, Seal::default()).unwrap().remembering(Some(nowhere)).status().is_ok());
+    assert!(Ledger::open(&place, MacKey::default()).unwrap().remembering(Some(nowhere)).status().is_ok());
     std::fs::remove_dir_all(path.with_extension("seen")).unwrap();
 }

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// What is to be audited; the names are those of `privfit.audit`.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Asked {
+pub(crate) struct Arguments {
     kind: String,
     method: String,
     loss: Option<String>,
@@ -32,7 +32,7 @@ pub(crate) struct Asked {
 
 /// Audits a method on generated records: what it claims, what was measured, and whether they contradict each other, as JSON.
 #[pyfunction]
-pub(crate) fn audit(py: Python<'_>, schema: Option<&Schema>, asked: Asked) -> PyResult<String> {
+pub(crate) fn audit(py: Python<'_>, schema: Option<&Schema>, asked: Arguments) -> PyResult<String> {
     let adjacency = asked.adjacency.parse().map_err(|e: privfit::account::Error| raised(Error::from(e)))?;
     let pure = method::find(&asked.method).is_some_and(|m| m.can.pure_only);
     let rows = match asked.kind.as_str() {

@@ -1,6 +1,6 @@
-//! Bounds that are bought.
+//! Private bounds.
 
-use crate::data::{Given, Labels};
+use crate::data::{Input, Labels};
 use crate::error::raised;
 use crate::fit::{context, entropy, threads};
 use crate::interrupt::without_lock;
@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 /// What private bounds ask for.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Asked {
+pub(crate) struct Arguments {
     epsilon: f64,
     delta: f64,
     adjacency: String,
@@ -34,9 +34,9 @@ pub(crate) struct Asked {
 pub(crate) fn buy_bounds(
     py: Python<'_>,
     draft: &str,
-    data: Given<'_>,
+    data: Input<'_>,
     labels: Option<Bound<'_, Labels>>,
-    asked: Asked,
+    asked: Arguments,
 ) -> PyResult<String> {
     let draft = Draft::parse(draft).map_err(raised)?;
     let adjacency: Adjacency = asked.adjacency.parse().map_err(|e: privfit::account::Error| raised(Error::from(e)))?;

@@ -144,17 +144,17 @@ pub(crate) struct Renamed {
 
 /// Rows as they are given to a call.
 #[derive(FromPyObject)]
-pub(crate) enum Given<'py> {
+pub(crate) enum Input<'py> {
     Data(Bound<'py, Data>),
     Renamed(Bound<'py, Renamed>),
 }
 
-impl Given<'_> {
+impl Input<'_> {
     /// The records, for a schema.
     pub(crate) fn memory<'a>(&'a self, schema: &Schema, labels: Option<&'a dyn Column>) -> privfit::Result<Memory<'a>> {
         let (layout, names) = match self {
-            Given::Data(data) => (&data.get().0, None),
-            Given::Renamed(renamed) => (&renamed.get().data.get().0, Some(&renamed.get().names)),
+            Input::Data(data) => (&data.get().0, None),
+            Input::Renamed(renamed) => (&renamed.get().data.get().0, Some(&renamed.get().names)),
         };
         let rows = match (layout, &schema.features) {
             (Layout::Dense(array), _) => Rows::Dense(array),

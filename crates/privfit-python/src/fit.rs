@@ -1,6 +1,6 @@
 //! Training, and what it would cost.
 
-use crate::data::{Given, Labels};
+use crate::data::{Input, Labels};
 use crate::error::{misuse, raised};
 use crate::interrupt::{poll, without_lock};
 use crate::ledger::session;
@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 /// What an estimator asks for; the names are those of its constructor.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Asked {
+pub(crate) struct Arguments {
     rows: Option<u64>,
     epsilon: f64,
     delta: Option<f64>,
@@ -40,7 +40,7 @@ pub(crate) struct Asked {
     simulate: Option<u64>,
 }
 
-impl Asked {
+impl Arguments {
     pub(crate) fn job(&self, schema: &Schema) -> PyResult<Job> {
         let adjacency: Adjacency = self.adjacency.parse().map_err(|e: privfit::account::Error| raised(Error::from(e)))?;
         let settings = self.settings.iter().map(|(k, v)| (k.replace('-', "_"), *v)).collect();
@@ -123,10 +123,10 @@ pub(crate) fn entropy(simulate: Option<u64>) -> Result<Entropy> {
 #[pyfunction]
 pub(crate) fn fit(
     py: Python<'_>,
-    data: Given<'_>,
+    data: Input<'_>,
     labels: Option<Bound<'_, Labels>>,
     schema: &Schema,
-    asked: Asked,
+    asked: Arguments,
 ) -> PyResult<Model> {
     let job = asked.job(schema)?;
     let memory = data.memory(&schema.0, labels.as_ref().map(|l| l.get().column())).map_err(raised)?;
@@ -139,7 +139,7 @@ pub(crate) fn fit(
 
 /// What a job would do and cost, as JSON. No data are opened.
 #[pyfunction]
-pub(crate) fn plan(py: Python<'_>, schema: &Schema, asked: Asked) -> PyResult<String> {
+pub(crate) fn plan(py: Python<'_>, schema: &Schema, asked: Arguments) -> PyResult<String> {
     let job = asked.job(schema)?;
     without_lock(py, || {
         let (rows, counted) = job.rows(None)?;
@@ -175,8 +175,8 @@ pub(crate) fn methods() -> PyResult<String> {
     let losses: Vec<serde_json::Value> = loss::ALL
         .iter()
         .map(|l| {
-            let number = |n: &loss::Number| json!({"name": n.name, "default": n.default, "range": [n.range.0, n.range.1]});
-            json!({"name": l.name, "what": l.what, "settings": l.numbers.iter().map(number).collect::<Vec<_>>()})
+            let number = |n: &loss::Parameter| json!({"name": n.name, "default": n.default, "range": [n.range.0, n.range.1]});
+            json!({"name": l.name, "what": l.what, "settings": l.parameters.iter().map(number).collect::<Vec<_>>()})
         })
         .collect();
     serde_json::to_string(&json!({"methods": methods, "losses": losses})).map_err(|_| misuse("the list can't be written"))

@@ -8,7 +8,7 @@ use privfit::account::Adjacency;
 use privfit::job::release::LedgerSession;
 use privfit::ledger::Ledger;
 use privfit::ledger::amount::Amount;
-use privfit::ledger::chain::{LONGEST_KEY, Seal};
+use privfit::ledger::chain::{LONGEST_KEY, MacKey};
 use privfit::ledger::heads::Heads;
 use privfit::ledger::record::Scope;
 use privfit::ledger::verify::verify;
@@ -20,7 +20,7 @@ use std::path::Path;
 
 /// The ledger at a path or an address, with the key of a file if it has one.
 pub(crate) fn open(place: &str, key: Option<&str>) -> Result<Ledger> {
-    Ok(Ledger::open(place, seal(key)?)?.remembering(Heads::of_user()))
+    Ok(Ledger::open(place, mac_key(key)?)?.remembering(Heads::of_user()))
 }
 
 /// Who pays, if anybody does.
@@ -42,10 +42,10 @@ pub(crate) fn session(
     }
 }
 
-fn seal(key: Option<&str>) -> Result<Seal> {
-    let Some(path) = key else { return Ok(Seal::default()) };
+fn mac_key(key: Option<&str>) -> Result<MacKey> {
+    let Some(path) = key else { return Ok(MacKey::default()) };
     let bytes = small_file::read(Path::new(path), LONGEST_KEY as u64);
-    Seal::keyed(&bytes.map_err(|e| Error::misuse(format!("cannot read the key {path}: {e}; check the path")))?)
+    MacKey::keyed(&bytes.map_err(|e| Error::misuse(format!("cannot read the key {path}: {e}; check the path")))?)
 }
 
 /// Makes a ledger for the data set of a schema, or for one of that name whose rows are the units.
@@ -70,7 +70,7 @@ pub(crate) fn ledger_create(
     };
     let cap = Amount::parse(epsilon)
         .ok_or_else(|| misuse(format!("epsilon is {epsilon:?}: give a decimal with at most twelve digits after the point")))?;
-    without_lock(py, || Ledger::create(place, seal(key)?, scope, cap, delta).map(|_| ()))
+    without_lock(py, || Ledger::create(place, mac_key(key)?, scope, cap, delta).map(|_| ()))
 }
 
 /// Where a ledger stands, as JSON.

@@ -1,6 +1,6 @@
 //! How well a model does: exactly on public rows, with noise on private ones.
 
-use crate::data::{Given, Labels};
+use crate::data::{Input, Labels};
 use crate::error::raised;
 use crate::fit::{context, entropy, threads};
 use crate::interrupt::{poll, without_lock};
@@ -20,7 +20,7 @@ use serde_json::Value;
 
 /// Exact metrics as JSON. The rows count as public.
 #[pyfunction]
-pub(crate) fn evaluate(py: Python<'_>, model: &Model, data: Given<'_>, labels: Option<Bound<'_, Labels>>) -> PyResult<String> {
+pub(crate) fn evaluate(py: Python<'_>, model: &Model, data: Input<'_>, labels: Option<Bound<'_, Labels>>) -> PyResult<String> {
     let artifact = &model.artifact;
     let schema = &artifact.schema;
     let memory = data.memory(schema, labels.as_ref().map(|l| l.get().column())).map_err(raised)?;
@@ -55,7 +55,7 @@ pub(crate) fn evaluate(py: Python<'_>, model: &Model, data: Given<'_>, labels: O
 /// What a private measurement asks for.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Asked {
+pub(crate) struct Arguments {
     epsilon: f64,
     delta: Option<f64>,
     adjacency: Option<String>,
@@ -72,9 +72,9 @@ pub(crate) struct Asked {
 pub(crate) fn measure(
     py: Python<'_>,
     model: &Model,
-    data: Given<'_>,
+    data: Input<'_>,
     labels: Option<Bound<'_, Labels>>,
-    asked: Asked,
+    asked: Arguments,
 ) -> PyResult<String> {
     let artifact = &model.artifact;
     let memory = data.memory(&artifact.schema, labels.as_ref().map(|l| l.get().column())).map_err(raised)?;

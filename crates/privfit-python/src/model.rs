@@ -1,7 +1,7 @@
 //! A released model: what it says about new rows, and what it states about privacy. Costs nothing.
 
 use crate::array::Array;
-use crate::data::Given;
+use crate::data::Input;
 use crate::error::{misuse, raised};
 use crate::interrupt::without_lock;
 use crate::ledger::open;
@@ -95,7 +95,7 @@ impl Model {
     }
 
     /// Writes an answer for each row into an array: `class`, `probability`, `number` or `score`.
-    fn apply(&self, py: Python<'_>, data: Given<'_>, what: &str, out: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn apply(&self, py: Python<'_>, data: Input<'_>, what: &str, out: &Bound<'_, PyAny>) -> PyResult<()> {
         let memory = data.memory(&self.artifact.schema, None).map_err(raised)?;
         let out = Array::of(out)?;
         let answers = without_lock(py, || self.answers(&memory, what))?;

@@ -1,8 +1,8 @@
 //! The best of several candidates: paid for, or chosen on public rows.
 
-use crate::data::{Given, Labels};
+use crate::data::{Input, Labels};
 use crate::error::raised;
-use crate::fit::Asked;
+use crate::fit::Arguments;
 use crate::interrupt::{poll, without_lock};
 use crate::model::Model;
 use crate::schema::Schema;
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 #[pyo3(from_item_all)]
 pub(crate) struct Tuning {
     candidates: Vec<(Option<String>, BTreeMap<String, f64>)>,
-    law: Option<String>,
+    distribution: Option<String>,
     runs: Option<u64>,
     held_out: Option<f64>,
 }
@@ -32,7 +32,7 @@ impl Tuning {
         let candidate = |(method, settings)| Candidate { method, settings: names(settings) };
         library::Tuning {
             candidates: self.candidates.into_iter().map(candidate).collect(),
-            law: self.law,
+            distribution: self.distribution,
             runs: self.runs,
             held_out: self.held_out,
         }
@@ -43,10 +43,10 @@ impl Tuning {
 #[pyfunction]
 pub(crate) fn tune(
     py: Python<'_>,
-    data: Given<'_>,
+    data: Input<'_>,
     labels: Option<Bound<'_, Labels>>,
     schema: &Schema,
-    asked: Asked,
+    asked: Arguments,
     tuning: Tuning,
 ) -> PyResult<Model> {
     let (job, tuning) = (asked.job(schema)?, tuning.whole());
@@ -63,12 +63,12 @@ pub(crate) fn tune(
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn tune_public(
     py: Python<'_>,
-    data: Given<'_>,
+    data: Input<'_>,
     labels: Option<Bound<'_, Labels>>,
-    public: Given<'_>,
+    public: Input<'_>,
     public_labels: Option<Bound<'_, Labels>>,
     schema: &Schema,
-    asked: Asked,
+    asked: Arguments,
     tuning: Tuning,
 ) -> PyResult<(Model, Vec<(usize, f64)>)> {
     let (job, tuning) = (asked.job(schema)?, tuning.whole());
@@ -88,7 +88,7 @@ pub(crate) fn tune_public(
 
 /// What tuning would do and cost, as JSON. No data are opened.
 #[pyfunction]
-pub(crate) fn tune_plan(py: Python<'_>, schema: &Schema, asked: Asked, tuning: Tuning) -> PyResult<String> {
+pub(crate) fn tune_plan(py: Python<'_>, schema: &Schema, asked: Arguments, tuning: Tuning) -> PyResult<String> {
     let (job, tuning) = (asked.job(schema)?, tuning.whole());
     without_lock(py, || {
         let (rows, counted) = job.rows(None)?;

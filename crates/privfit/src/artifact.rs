@@ -171,15 +171,15 @@ impl Artifact {
             return Err(damaged("it records other things than its format has"));
         }
         artifact.schema.check().map_err(|_| damaged("its schema does not hold together"))?;
-        let bought = artifact.schema.bought.as_ref().map(|b| &b.event);
-        if bought.is_some_and(|e| !matches!(e, Event::DiscreteGaussian { .. } | Event::NotPrivate { .. })) {
-            return Err(damaged("what was bought is not what is sold"));
+        let private_bounds = artifact.schema.private_bounds.as_ref().map(|b| &b.event);
+        if private_bounds.is_some_and(|e| !matches!(e, Event::DiscreteGaussian { .. } | Event::NotPrivate { .. })) {
+            return Err(damaged("its private bounds are not what is released"));
         }
         let d = artifact.schema.dimension();
         let Some(loss) = crate::loss::find(&model.loss) else { return Err(damaged("its loss is unknown")) };
         let scores = match artifact.schema.task() {
             Task::Number | Task::Location => 1,
-            Task::Classes(2) if !loss.many => 1,
+            Task::Classes(2) if !loss.multiclass => 1,
             Task::Classes(k) => k,
         };
         let fits = model.task() == artifact.schema.task() && loss.fits(model.task());

@@ -26,7 +26,7 @@ pub(crate) use merge::MOST_CANDIDATES;
 pub use numbers::{ATTACK_RATE, DELTAS};
 pub use page::{page, percent_up, release_line, up};
 pub use words::releases_of;
-pub(crate) use words::{law, sentence};
+pub(crate) use words::{distribution, sentence};
 
 use serde::{Deserialize, Serialize};
 

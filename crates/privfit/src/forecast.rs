@@ -97,7 +97,7 @@ pub fn forecast(problem: &Problem, plan: &dyn Plan) -> Forecast {
     match problem.task {
         Task::Classes(classes) => facts.classes(classes),
         Task::Number => facts.number(),
-        Task::Location => facts.location(problem.loss.numbers.is_empty()),
+        Task::Location => facts.location(problem.loss.parameters.is_empty()),
     }
 }
 

@@ -37,9 +37,10 @@ pub struct Selection {
     /// Settings of the job; those of a candidate win.
     pub settings: BTreeMap<String, f64>,
     /// What was tried.
-    pub candidates: Vec<Tried>,
+    pub candidates: Vec<TrialResult>,
     /// Name of the distribution of the number of runs, if it was given.
-    pub law: Option<String>,
+    #[serde(rename = "law")]
+    pub distribution: Option<String>,
     /// Most or mean number of runs, if it was given.
     pub runs: Option<u64>,
     /// Part of the records that was held out, if it was given.
@@ -53,7 +54,7 @@ pub struct Selection {
 /// One candidate of a selection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tried {
+pub struct TrialResult {
     /// Method that the candidate named, if it named one.
     pub named: Option<String>,
     /// Method that planned it.

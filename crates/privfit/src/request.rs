@@ -317,10 +317,10 @@ fn mechanism(json: Json, place: &str) -> Result<Described, Problem> {
             Kind::Fixed(if delta == 0.0 { Event::pure(epsilon) } else { Event::Approx { epsilon, delta } })
         }
         "discrete_gaussian" => {
-            let (sigma, reach) = (f.whole("sigma_int")?, f.whole("sensitivity_int")?);
-            let (sigma, reach) = (f.need("sigma_int", sigma)?, f.need("sensitivity_int", reach)?);
+            let (sigma, sensitivity) = (f.whole("sigma_int")?, f.whole("sensitivity_int")?);
+            let (sigma, sensitivity) = (f.need("sigma_int", sigma)?, f.need("sensitivity_int", sensitivity)?);
             let dimension = f.whole("dimension")?.unwrap_or(1);
-            Kind::Fixed(Event::DiscreteGaussian { sigma, reach, replace_reach: 2 * reach, dimension })
+            Kind::Fixed(Event::DiscreteGaussian { sigma, sensitivity, replace_sensitivity: 2 * sensitivity, dimension })
         }
         "exponential" => {
             let epsilon = f.number("epsilon")?;

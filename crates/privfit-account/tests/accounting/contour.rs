@@ -40,8 +40,8 @@ impl Mechanism {
         // The losses have branch points at pi sigma^2 / |shift| off the real line.
         let widest = a.abs().max(b.abs());
         let step = (sigma / 10.0).min(sigma * sigma / (3.0 * widest));
-        let reach = (1.0 + theta) * widest + 11.0 * sigma;
-        let n = (reach / step).ceil() as i64;
+        let sensitivity = (1.0 + theta) * widest + 11.0 * sigma;
+        let n = (sensitivity / step).ceil() as i64;
         let norm = step / (sigma * (2.0 * std::f64::consts::PI).sqrt());
         let points = (-n..=n).map(|i| {
             let x = i as f64 * step;

@@ -176,13 +176,13 @@ fn tiny_and_huge(dice: &mut Dice) -> Case {
 fn sampled_gaussians(dice: &mut Dice) -> Case {
     let adjacency = adjacency(dice);
     let (noise, rate, count) = (dice.between(0.6, 20.0), dice.between(1e-3, 0.3), dice.count(30.0, 2e4));
-    let law = if adjacency == Adjacency::ReplaceOne {
+    let distribution = if adjacency == Adjacency::ReplaceOne {
         Mechanism::mixture(rate, noise, 1.0, -1.0, TILT)
     } else {
         Mechanism::mixture(rate, noise, 1.0, 0.0, TILT)
     };
     let scale = rate * (count as f64 * ((1.0 / (noise * noise)).exp_m1())).sqrt();
-    let truth = both_directions(vec![(law, count)], 0.0);
+    let truth = both_directions(vec![(distribution, count)], 0.0);
     Case {
         family: "sampled gaussians",
         event: repeat(sampled(rate, Event::gaussian(noise)), count),
@@ -269,10 +269,10 @@ fn one_sampled_pure(dice: &mut Dice) -> Case {
 
 fn discrete_gaussians(dice: &mut Dice) -> Case {
     let adjacency = adjacency(dice);
-    let (sigma, reach) = (dice.count(1.0, 40.0), dice.count(1.0, 20.0));
+    let (sigma, sensitivity) = (dice.count(1.0, 40.0), dice.count(1.0, 20.0));
     let (count, dimension) =
-        (if sigma <= 8 && reach <= 8 { dice.count(1.0, 2.0) } else { 1 }, if dice.unit() < 0.05 { 7 } else { 1 });
-    let shift = (if adjacency == Adjacency::ReplaceOne { 2 * reach } else { reach }) as i64;
+        (if sigma <= 8 && sensitivity <= 8 { dice.count(1.0, 2.0) } else { 1 }, if dice.unit() < 0.05 { 7 } else { 1 });
+    let shift = (if adjacency == Adjacency::ReplaceOne { 2 * sensitivity } else { sensitivity }) as i64;
     let width = 40 * sigma as i64 + shift;
     let weight = move |x: i64| (-0.5 * (x as f64 / sigma as f64).powi(2)).exp();
     let total: f64 = (-width..=width).map(weight).sum();
@@ -293,7 +293,7 @@ fn discrete_gaussians(dice: &mut Dice) -> Case {
         ))
     });
     let mu = shift as f64 / sigma as f64;
-    let event = Event::DiscreteGaussian { sigma, reach, replace_reach: 2 * reach, dimension };
+    let event = Event::DiscreteGaussian { sigma, sensitivity, replace_sensitivity: 2 * sensitivity, dimension };
     Case {
         family: "discrete gaussians",
         event: repeat(event, count),
@@ -326,7 +326,7 @@ fn mixed(dice: &mut Dice) -> Case {
     Case { family: "mixed", event, adjacency, question: question(dice, 1.0), truth: both_directions(mechanisms, lost) }
 }
 
-/// Choices of bounded range: with one t for all of them they reach what enumeration says, and zero-concentrated privacy bounds them.
+/// Choices of bounded range: with one t for all of them they sensitivity what enumeration says, and zero-concentrated privacy bounds them.
 fn choices(dice: &mut Dice) -> Case {
     let adjacency = adjacency(dice);
     let (epsilon, count) = (dice.between(1e-2, 2.0), dice.count(1.0, 300.0));

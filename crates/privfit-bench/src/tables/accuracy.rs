@@ -50,11 +50,11 @@ fn grid(method: &str, weight: u8) -> Vec<Point> {
         "published-p-scpsgd" => points(&[("passes", &[200.0]), ("batch", &[50.0]), ("lambda", &[1e-4, 1e-3, 1e-2])]),
         "published-p-fw" => {
             let steps: &[f64] = if heavy { &[10.0] } else { &[10.0, 50.0] };
-            let corners: &[f64] = if heavy { &[30.0] } else { &[10.0, 30.0, 100.0] };
-            let with = |p: &Point, c: f64| Point { corner: Some(c), ..p.clone() };
+            let vertices: &[f64] = if heavy { &[30.0] } else { &[10.0, 30.0, 100.0] };
+            let with = |p: &Point, c: f64| Point { vertex: Some(c), ..p.clone() };
             points(&[("steps", steps), ("cap", &[0.1, 1.0])])
                 .iter()
-                .flat_map(|p| corners.iter().map(|c| with(p, *c)).collect::<Vec<_>>())
+                .flat_map(|p| vertices.iter().map(|c| with(p, *c)).collect::<Vec<_>>())
                 .collect()
         }
         _ => vec![Point::default()],
@@ -156,7 +156,7 @@ fn cell(entry: &Entry, set: &Set, task: &Task, options: &Options, records: &Reco
         let start = super::cell::thread_time();
         if classes > 2 {
             // Many scores at once: long descent at an epsilon where noise no longer matters is faster than a certified minimiser.
-            let point = Point { settings: vec![("steps", 400.0)], corner: None };
+            let point = Point { settings: vec![("steps", 400.0)], vertex: None };
             let fit = Fit { method: "noisy-gd".into(), point, ..own(1000.0) };
             let outcome = fits(set, &fit, 1, &measure)?;
             return record(WITHOUT, fit.point.text(), &Outcome { epsilon: f64::INFINITY, ..outcome });

@@ -13,17 +13,17 @@ use privfit::model::{Model, RowMap};
 use privfit::schema::Task;
 use privfit::training::epsilon;
 
-/// A point of a grid: settings, and the corners of the polytope for Frank-Wolfe.
+/// A point of a grid: settings, and the vertices of the polytope for Frank-Wolfe.
 #[derive(Clone, Default)]
 pub(super) struct Point {
     pub(super) settings: Vec<(&'static str, f64)>,
-    pub(super) corner: Option<f64>,
+    pub(super) vertex: Option<f64>,
 }
 
 impl Point {
     pub(super) fn text(&self) -> String {
         let mut parts: Vec<String> = self.settings.iter().map(|(k, v)| format!("{k}={v}")).collect();
-        parts.extend(self.corner.map(|c| format!("corner={c}")));
+        parts.extend(self.vertex.map(|c| format!("corner={c}")));
         parts.join(" ")
     }
 }
@@ -66,7 +66,7 @@ pub(super) fn thread_time() -> f64 {
 }
 
 pub(super) fn job(set: &Set, fit: &Fit) -> Job {
-    let corner = fit.point.corner.map_or(Constraint::None, Constraint::L1);
+    let vertex = fit.point.vertex.map_or(Constraint::None, Constraint::L1);
     Job {
         schema: set.schema.clone(),
         rows: Some(set.rows),
@@ -76,7 +76,7 @@ pub(super) fn job(set: &Set, fit: &Fit) -> Job {
         loss: fit.loss.clone(),
         method: fit.method.clone(),
         settings: Settings(fit.point.settings.iter().map(|(k, v)| (k.to_string(), *v)).collect()),
-        constraint: corner,
+        constraint: vertex,
         allow_large_delta: true,
         compare: true,
         auxiliary: None,
@@ -133,7 +133,7 @@ pub(super) fn without_privacy(
     settings: &[(&'static str, f64)],
     ridge: f64,
 ) -> Result<Model, Failure> {
-    let point = Point { settings: settings.to_vec(), corner: None };
+    let point = Point { settings: settings.to_vec(), vertex: None };
     let fit = Fit { loss: loss.map(String::from), method: "noisy-gd".into(), epsilon: 1.0, delta: 1e-9, point };
     let problem = prepare(&job(set, &fit), set.rows, false)?.problem;
     let kernel = privfit::Error::from;
@@ -142,7 +142,7 @@ pub(super) fn without_privacy(
     let engine = Threads::new(1);
     let mut run = Run::begin(&set.train, &engine, &entropy, &plan).map_err(kernel)?;
     let mut weights = Vec::new();
-    let losses: Vec<kernel::Loss> = if problem.loss.many {
+    let losses: Vec<kernel::Loss> = if problem.loss.multiclass {
         vec![problem.build_loss(1)?]
     } else {
         problem.heads().into_iter().map(|h| problem.build_loss(h)).collect::<privfit::Result<_>>()?

@@ -74,7 +74,7 @@ fn fit_of(set: &Set, loss: &str, method: &str, mu: f64, epsilon: f64, steps: f64
         _ if mu > 0.0 => settings.push(("ridge", mu * set.rows as f64)),
         _ => {}
     }
-    let point = Point { settings, corner: None };
+    let point = Point { settings, vertex: None };
     Fit { loss: Some(loss.into()), method: method.into(), epsilon, delta: DELTA, point }
 }
 

@@ -5,7 +5,7 @@ use privfit::Error;
 use privfit::job::Release;
 use privfit::job::release::LedgerSession;
 use privfit::ledger::Ledger;
-use privfit::ledger::chain::{LONGEST_KEY, Seal};
+use privfit::ledger::chain::{LONGEST_KEY, MacKey};
 use privfit::ledger::heads::Heads;
 use privfit::small_file;
 use std::path::{Path, PathBuf};
@@ -85,16 +85,16 @@ impl LedgerArguments {
 }
 
 /// The key of a ledger, from its file.
-pub(crate) fn seal(key: Option<&Path>) -> Result<Seal, Failure> {
-    let Some(path) = key else { return Ok(Seal::default()) };
+pub(crate) fn mac_key(key: Option<&Path>) -> Result<MacKey, Failure> {
+    let Some(path) = key else { return Ok(MacKey::default()) };
     let bytes = small_file::read(path, LONGEST_KEY as u64)
         .map_err(|e| Failure::misuse(format!("cannot read the key {}: {e}; check the path", path.display())))?;
-    Ok(Seal::keyed(&bytes)?)
+    Ok(MacKey::keyed(&bytes)?)
 }
 
 /// A ledger, compared with what this user saw of it before.
 pub(crate) fn open(place: &str, key: Option<&Path>) -> Result<Ledger, Failure> {
-    Ok(Ledger::open(place, seal(key)?)?.remembering(Heads::of_user()))
+    Ok(Ledger::open(place, mac_key(key)?)?.remembering(Heads::of_user()))
 }
 
 /// A word of a command as a shell takes it.

@@ -43,7 +43,7 @@ impl PlannedTable {
         if entry.kind != Kind::Classes && self.classes.is_some() {
             return Err(Failure::misuse(format!("loss {} has no classes: leave out --classes", entry.name)));
         }
-        let classes = self.classes.unwrap_or(if entry.many { 3 } else { 2 });
+        let classes = self.classes.unwrap_or(if entry.multiclass { 3 } else { 2 });
         if !(2..=100_000).contains(&classes) {
             return Err(Failure::misuse(format!("--classes is {classes}: give a whole number from 2 to 100000")));
         }
@@ -68,7 +68,7 @@ impl PlannedTable {
             intercept: !located,
             scaling,
             registry: None,
-            bought: None,
+            private_bounds: None,
         })
     }
 

@@ -1,7 +1,7 @@
 //! `privfit ledger`: the budget of a data set.
 
 use crate::args::files::{read_bytes, read_text};
-use crate::args::ledger::{open, seal};
+use crate::args::ledger::{mac_key, open};
 use crate::ui::verdict::say;
 use crate::ui::{Failure, Format, output, print_line};
 use clap::{Args, Subcommand};
@@ -117,7 +117,7 @@ fn create(place: &Place, schema: &Path, epsilon: &str, delta: f64, adjacency: &s
     if let Some(parent) = parent.filter(|p| !p.is_dir()) {
         return Err(Failure::misuse(format!("there is no directory {}: make it, or give another path", parent.display())));
     }
-    Ledger::create(&place.ledger, seal(place.ledger_key.as_deref())?, scope.clone(), cap, delta)?;
+    Ledger::create(&place.ledger, mac_key(place.ledger_key.as_deref())?, scope.clone(), cap, delta)?;
     if place.format == Format::Json {
         let json = serde_json::json!({"dataset": scope.dataset, "unit": scope.unit, "adjacency": scope.adjacency.name(),
             "epsilon": cap, "delta": delta});

@@ -101,7 +101,7 @@ fn overview() {
         Kind::Location => "no target",
     };
     let row = |l: &LossEntry| {
-        let numbers: Vec<String> = l.numbers.iter().map(|n| format!("{}={}", n.name, n.default)).collect();
+        let numbers: Vec<String> = l.parameters.iter().map(|n| format!("{}={}", n.name, n.default)).collect();
         vec![l.name.into(), kind(l).into(), l.what.into(), numbers.join(" ")]
     };
     let rows: Vec<Vec<String>> = loss::ALL.iter().map(row).collect();
@@ -179,7 +179,7 @@ fn in_full(m: &'static Method) {
         say("--set", &format!("{name}=...  {what}{default}"));
     }
     for l in losses(m).iter().filter_map(|l| loss::find(l)) {
-        for n in l.numbers {
+        for n in l.parameters {
             say("--set", &format!("{}=...  of loss {} [default: {}; {} to {}]", n.name, l.name, n.default, n.range.0, n.range.1));
         }
     }
@@ -229,7 +229,7 @@ fn in_full_json(m: &'static Method) -> Value {
 
 fn loss_json(l: &LossEntry) -> Value {
     let settings: Vec<_> =
-        (l.numbers.iter()).map(|n| json!({"name": n.name, "default": n.default, "range": [n.range.0, n.range.1]})).collect();
+        (l.parameters.iter()).map(|n| json!({"name": n.name, "default": n.default, "range": [n.range.0, n.range.1]})).collect();
     let kind = match l.kind {
         Kind::Classes => "classes",
         Kind::Number => "number",

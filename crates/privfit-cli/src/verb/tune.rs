@@ -24,7 +24,7 @@ The job file says what is tried, in a table [tune]:
 
   [tune]
   runs = 120             # most runs that count; six for each candidate by default
-  law = \"harmonic\"       # or uniform; or geometric, logarithmic, poisson with a mean of `runs`
+  distribution = \"harmonic\"       # or uniform; or geometric, logarithmic, poisson with a mean of `runs`
   held_out = 0.1         # part of the records that scores are made from
   [tune.grid]            # every combination; or a list of [[tune.candidate]]
   ridge = [1, 10, 100]

@@ -54,7 +54,7 @@ fn violations_are_exit_code_1() {
 
 #[test]
 fn broken_mechanisms_cannot_be_reached_and_misuse_is_told() {
-    for name in ["intercept", "wrong-reach", "noise from a fixed seed", "two trials charged once", "shuffled", "broken"] {
+    for name in ["intercept", "wrong-sensitivity", "noise from a fixed seed", "two trials charged once", "shuffled", "broken"] {
         let out = audit(&["distribution", "--method", name, "--runs", "60"]);
         let error = String::from_utf8(out.stderr).unwrap();
         assert_eq!(out.status.code(), Some(2), "{name}: {error}");

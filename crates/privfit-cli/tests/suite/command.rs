@@ -439,7 +439,7 @@ fn published_forms_are_for_comparison() {
         assert_eq!(says.contains("guarantee  none: steps longer than"), !private, "{says}");
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!(json["artifact"]["guarantee"]["private"], private);
-        // Trained with the publication's slopes, and named so.
+        // Trained with the publication's derivatives, and named so.
         assert_eq!(json["artifact"]["model"]["loss_parameters"][1], 1.0);
         let evaluate = privfit(&["evaluate", "--model", &model, "--data", &file], b"");
         assert!(evaluate.status.success(), "{}", text(&evaluate.stderr));

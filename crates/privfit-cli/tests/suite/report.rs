@@ -4,7 +4,7 @@ use crate::browser::{Scheme, View, open, shot};
 use crate::harness::Scratch;
 use privfit::Artifact;
 use privfit::account::{Adjacency, Event};
-use privfit::ledger::chain::Seal;
+use privfit::ledger::chain::MacKey;
 use privfit::ledger::record::Scope;
 use privfit::ledger::{Ledger, Request, digest};
 
@@ -52,7 +52,7 @@ fn eight_jobs(at: &Scratch) {
     for i in 1..=2 {
         at.ok(&format!("fit job.toml --ledger l --request fit-{i} --out m{i}.json"));
     }
-    let mut ledger = Ledger::open(at.join("l").to_str().unwrap(), Seal::default()).unwrap();
+    let mut ledger = Ledger::open(at.join("l").to_str().unwrap(), MacKey::default()).unwrap();
     for i in 3..=8u8 {
         let request = digest(&[&[i]]);
         let noise = 6.0 + f64::from(i);

@@ -1,4 +1,4 @@
-//! Tuning, private metrics and bought bounds, as a user meets them.
+//! Tuning, private metrics and private bounds, as a user meets them.
 
 use crate::harness::Scratch;
 use serde_json::Value;
@@ -91,7 +91,7 @@ fn metrics_with_noise() {
 }
 
 #[test]
-fn bounds_that_were_bought() {
+fn bounds_that_were_released() {
     let here = place("bounds");
     here.refused("fit --data d.csv --schema draft.toml --epsilon 1 --delta 1e-8 --out m.json", 2, "leaves public facts open");
     let plan = here.ok("schema bounds draft.toml --epsilon 0.5 --delta 1e-8 --rows 3000 --dry-run");
@@ -104,11 +104,11 @@ fn bounds_that_were_bought() {
     here.ok("schema check b.toml");
     here.ok("fit --data d.csv --schema b.toml --epsilon 1 --delta 1e-8 --out m.json --ledger l");
     let page = here.ok("certificate show m.json");
-    assert!(page.contains("bounds of age were bought from the same records"), "{page}");
+    assert!(page.contains("bounds of age were released from the same records"), "{page}");
     here.ok("certificate verify m.json --ledger l");
     assert_eq!(here.json("ledger show l")["jobs"].as_array().unwrap().len(), 2);
     here.refused("schema bounds b.toml --data d.csv --epsilon 0.5 --delta 1e-8 --out x.toml", 2, "no numeric column");
     std::fs::write(here.join("again.toml"), schema.replace("max = 100.0", "max = \"?\"")).unwrap();
-    here.refused("schema bounds again.toml --data d.csv --epsilon 0.5 --delta 1e-8 --out x.toml", 2, "bought already");
+    here.refused("schema bounds again.toml --data d.csv --epsilon 0.5 --delta 1e-8 --out x.toml", 2, "released already");
     here.refused("schema bounds s.toml --data d.csv --epsilon 0.5 --delta 1e-8 --out x.toml", 2, "no numeric column");
 }

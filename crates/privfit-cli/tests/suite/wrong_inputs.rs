@@ -17,7 +17,12 @@ const CASES: &[Case] = &[
     ("fit --data rows.csv --schema broken.toml TRAIN", 2, "line 2, column", "correct that line"),
     ("fit --data rows.csv --schema misspelt.toml TRAIN", 2, "mni: unknown key: did you mean \"min\"?", "min = ..."),
     ("fit --data rows.csv --schema extra.toml TRAIN", 2, "\"scael\": did you mean \"scale\"?", "known are type, min, max, scale"),
-    ("fit --data rows.csv --schema table.toml TRAIN", 2, "[encodng]: did you mean \"encoding\"?", "encoding, registry, bought"),
+    (
+        "fit --data rows.csv --schema table.toml TRAIN",
+        2,
+        "[encodng]: did you mean \"encoding\"?",
+        "encoding, registry, private_bounds",
+    ),
     ("fit --data rows.csv --schema draft.toml TRAIN", 2, "max = 100", "every value that can occur"),
     ("fit --data rows.csv --schema other.toml TRAIN", 2, "no column \"weight\"", "check the header, or the schema"),
     (

@@ -78,9 +78,9 @@ pub struct Schema {
     /// What is declared about models from these data; it goes into their certificates.
     #[serde(skip)]
     pub registry: Option<Declared>,
-    /// What was bought from the records themselves.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bought: Option<PrivateBounds>,
+    /// Bounds that were released from the records themselves.
+    #[serde(rename = "bought", default, skip_serializing_if = "Option::is_none")]
+    pub private_bounds: Option<PrivateBounds>,
 }
 
 /// Whose privacy is protected.
@@ -136,7 +136,7 @@ pub enum Features {
         dimension: usize,
         /// Longest row that is not scaled down.
         row_norm: f64,
-        /// Cells are cut at this size, where it is declared.
+        /// Cells are clipped at this size, where it is declared.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bound: Option<f64>,
     },
@@ -146,7 +146,7 @@ pub enum Features {
         dimension: usize,
         /// Longest row that is not scaled down.
         row_norm: f64,
-        /// Cells are cut at this size, where it is declared.
+        /// Cells are clipped at this size, where it is declared.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bound: Option<f64>,
     },
@@ -249,12 +249,11 @@ impl Schema {
             true => Some(Declared::parse(&top.table("registry")?.table)?),
             false => None,
         };
-        let bought = match top.table.contains_key("bought") {
-            true => Some(bought(top.table("bought")?)?),
-            false => None,
-        };
-        top.finish("dataset, target, features, encoding, registry, bought")?;
-        let schema = Schema { name, parent, unit, rows, target, features, intercept, scaling, registry, bought };
+        // The second is what earlier versions called it.
+        let written = ["private_bounds", "bought"].into_iter().find(|name| top.table.contains_key(*name));
+        let private_bounds = written.map(|name| private_bounds(top.table(name)?)).transpose()?;
+        top.finish("dataset, target, features, encoding, registry, private_bounds")?;
+        let schema = Schema { name, parent, unit, rows, target, features, intercept, scaling, registry, private_bounds };
         schema.check()?;
         Ok(schema)
     }
@@ -670,8 +669,8 @@ pub fn toml_problem(text: &str, error: &toml::de::Error) -> String {
 }
 
 /// What `privfit schema bounds` wrote down.
-fn bought(mut table: Keys) -> Result<PrivateBounds> {
-    let wrong = || Error::misuse("[bought] is not what `privfit schema bounds` wrote: buy the bounds again");
+fn private_bounds(mut table: Keys) -> Result<PrivateBounds> {
+    let wrong = || Error::misuse("[private_bounds] is not what `privfit schema bounds` wrote: release the bounds again");
     let event = table.text("event")?.ok_or_else(wrong)?;
     let event: Event = serde_json::from_str(&event).map_err(|_| wrong())?;
     if !matches!(event, Event::DiscreteGaussian { .. } | Event::NotPrivate { .. }) || event.validate().is_err() {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrivateBounds {
-    /// Columns whose bounds were bought.
+    /// Columns whose bounds were released.
     pub columns: Vec<String>,
     /// What was released for them.
     pub event: Event,

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// One pass over the units of this process: how to add the contributions of a range of them to a vector.
 pub(crate) struct Pass<'a> {
     /// Units in all.
-    pub(crate) slots: usize,
+    pub(crate) unit_count: usize,
     /// Ranges start at multiples of this (floating-point blocks must not depend on the split).
     pub(crate) granule: usize,
     /// Adds the units of a range to a vector, wrapping.
@@ -56,10 +56,10 @@ impl Threads {
     /// Adds the whole pass to `out`, wrapping.
     pub(crate) fn sum(&self, pass: &Pass<'_>, out: &mut [i64]) {
         let task = TASK.next_multiple_of(pass.granule.max(1));
-        let Some(pool) = self.pool.as_ref().filter(|_| pass.slots > task) else {
-            return (pass.add)(0..pass.slots, out);
+        let Some(pool) = self.pool.as_ref().filter(|_| pass.unit_count > task) else {
+            return (pass.add)(0..pass.unit_count, out);
         };
-        let tasks = pass.slots.div_ceil(task);
+        let tasks = pass.unit_count.div_ceil(task);
         let width = out.len();
         let next = AtomicUsize::new(0);
         let parts: Vec<Vec<i64>> = pool.install(|| {
@@ -72,7 +72,7 @@ impl Threads {
                         if i >= tasks {
                             return part;
                         }
-                        (pass.add)(i * task..((i + 1) * task).min(pass.slots), &mut part);
+                        (pass.add)(i * task..((i + 1) * task).min(pass.unit_count), &mut part);
                     }
                 })
                 .collect()

@@ -1,4 +1,4 @@
-//! Support vector machine with a rounded corner of half-width h: with margin m = y s, zero for m > 1 + h, 1 - m for m < 1 - h,
+//! Support vector machine with a rounded kink of half-width h: with margin m = y s, zero for m > 1 + h, 1 - m for m < 1 - h,
 //! and (1 + h - m)^2 / 4h between. Parameters: positive class, h, weight of the others, weight of the positive class.
 //!
 //! Constants for rows of norm 1 and weight w: derivative at most w, second derivative at most w / 2h.

@@ -180,8 +180,8 @@ impl Loss {
         }
         if k == 1 {
             for (s, y) in out.iter_mut().zip(labels) {
-                let cut = s.clamp(-self.lipschitz, self.lipschitz);
-                *s = if cut.is_nan() || !self.knows(*y) { 0.0 } else { cut };
+                let clipped = s.clamp(-self.lipschitz, self.lipschitz);
+                *s = if clipped.is_nan() || !self.knows(*y) { 0.0 } else { clipped };
             }
             return;
         }
@@ -205,7 +205,7 @@ fn offset(p: &LossParameters, at: usize) -> f64 {
     p.get(at).copied().unwrap_or(0.0)
 }
 
-/// e^x for arguments cut at +-80, by a polynomial that the compiler can vectorise; relative error below 3e-7.
+/// e^x for arguments clipped at +-80, by a polynomial that the compiler can vectorise; relative error below 3e-7.
 #[inline(always)]
 fn fast_exp(x: f32) -> f32 {
     // NaN passes through max and min as the bound, so that the result is finite.
@@ -216,7 +216,7 @@ fn fast_exp(x: f32) -> f32 {
     p * f32::from_bits(((whole as i32 + 127) << 23) as u32)
 }
 
-/// e^x for arguments cut at +-700, off by less than 4 units in the last place, in a form that the compiler can vectorise.
+/// e^x for arguments clipped at +-700, off by less than 4 units in the last place, in a form that the compiler can vectorise.
 #[inline(always)]
 fn exact_exp(x: f64) -> f64 {
     const PUSH: f64 = 6_755_399_441_055_744.0;
@@ -366,7 +366,7 @@ mod tests {
                     above[o] += h;
                     below[o] -= h;
                     let difference = (value(&loss, &above, y) - value(&loss, &below, y)) / (2.0 * h);
-                    // At a corner the difference lies between the two derivatives.
+                    // At a kink the difference lies between the two derivatives.
                     let (a, b) = (derivatives(&loss, &above, y)[o], derivatives(&loss, &below, y)[o]);
                     assert!(difference > a.min(b) - 1e-6 && difference < a.max(b) + 1e-6, "{} {difference} {a} {b}", loss.name);
                     assert!((f64::from(fast[o]) - exact[o]).abs() < 2e-5 * loss.lipschitz.max(1.0), "{}", loss.name);

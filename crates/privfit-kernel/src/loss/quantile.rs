@@ -1,5 +1,5 @@
 //! Quantile regression for targets in [-1, 1]: the pinball loss of the residual r = y - s at level q, q r above and (q - 1) r
-//! below, averaged over r - h ... r + h, which rounds its corner: (q - 1/2) r + r^2 / 4h + h / 4 for |r| <= h, unchanged beyond.
+//! below, averaged over r - h ... r + h, which rounds its kink: (q - 1/2) r + r^2 / 4h + h / 4 for |r| <= h, unchanged beyond.
 //! Parameters: q, h, and where scores begin (0 if it is left out): s stands for score + offset.
 //!
 //! Constants for rows of norm 1: the derivative in s goes from -q to 1 - q, linearly over |r| <= h, so its size is at most max(q, 1 -
@@ -47,13 +47,13 @@ pub fn quantile(level: f64, width: f64) -> Loss {
     }
 }
 
-/// The same with scores that begin anywhere in [-1, 1]: residuals at scores of zero are up to 2, beyond every corner.
+/// The same with scores that begin anywhere in [-1, 1]: residuals at scores of zero are up to 2, beyond every kink.
 fn starting_at(loss: &Loss, offset: f64, _: f64) -> Loss {
     let (level, width) = (loss.parameters[0], loss.parameters[1]);
     Loss { parameters: vec![level, width, offset], at_zero: 2.0 * loss.lipschitz, ..loss.clone() }
 }
 
-/// The loss with its corner, of a residual target - prediction.
+/// The loss with its kink, of a residual target - prediction.
 fn pinball(level: f64, residual: f64) -> f64 {
     (level * residual).max((level - 1.0) * residual)
 }
@@ -62,7 +62,7 @@ fn pinball(level: f64, residual: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// By hand: inside of the corner, on both sides of it, and flat where the part q of the targets is below.
+    /// By hand: inside of the kink, on both sides of it, and flat where the part q of the targets is below.
     #[test]
     fn closed_forms() {
         let loss = quantile(0.8, 0.1);

@@ -42,9 +42,9 @@ impl<'a> BlockGradient<'a> {
         self.nowhere = theta.iter().all(|w| *w == 0.0);
     }
 
-    /// Adds the gradients of the rows of some slots to `sum`, in cell units and with padding.
-    pub(crate) fn add(&mut self, slots: Range<usize>, sum: &mut [f64]) {
-        let Range { start, end } = slots;
+    /// Adds the gradients of the rows of some units to `sum`, in cell units and with padding.
+    pub(crate) fn add(&mut self, unit_count: Range<usize>, sum: &mut [f64]) {
+        let Range { start, end } = unit_count;
         if self.data.units.is_none() {
             let mut row = start;
             while row < end {
@@ -54,12 +54,12 @@ impl<'a> BlockGradient<'a> {
             }
             return;
         }
-        for slot in start..end {
-            let rows = self.data.rows_of(slot);
+        for unit_index in start..end {
+            let rows = self.data.rows_of(unit_index);
             let mut row = rows.start;
             while row < rows.end {
                 let next = (row + TILE).min(rows.end);
-                self.tile(row..next, |chosen, _| chosen[slot], sum);
+                self.tile(row..next, |chosen, _| chosen[unit_index], sum);
                 row = next;
             }
         }

@@ -11,7 +11,7 @@
 //! How many units of a block are sampled is decided by coins alone, so that empty blocks may be skipped. Under add-remove the index of a unit
 //! depends on those before it: refused.
 
-use super::contribution::Draw;
+use super::contribution::UnitRandomness;
 use crate::batch::Batch;
 use crate::error::{Error, Result};
 use crate::limits::ALIGNMENT;
@@ -36,45 +36,45 @@ fn units_in_block(rate: Option<f64>) -> usize {
 #[derive(Clone, Copy)]
 pub struct UnitBlock<'u> {
     data: &'u Dataset,
-    slots: &'u [usize],
+    unit_count: &'u [usize],
     key: &'u [u8; 32],
 }
 
 impl<'u> UnitBlock<'u> {
     /// How many.
     pub fn len(&self) -> usize {
-        self.slots.len()
+        self.unit_count.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.slots.is_empty()
+        self.unit_count.is_empty()
     }
 
     /// One of them; a number too high gives the last.
     pub fn get(&self, i: usize) -> Unit<'u> {
-        self.data.unit(self.slots[i.min(self.slots.len() - 1)])
+        self.data.unit(self.unit_count[i.min(self.unit_count.len() - 1)])
     }
 
     /// Randomness of one of them (augmentation, dropout): the same for both passes of a step.
     pub fn rng(&self, i: usize) -> NoiseRng {
-        let index = (self.data.first + self.slots[i.min(self.slots.len() - 1)]) as u64;
-        Draw { key: self.key, index }.rng()
+        let index = (self.data.first + self.unit_count[i.min(self.unit_count.len() - 1)]) as u64;
+        UnitRandomness { key: self.key, index }.rng()
     }
 
     /// The first row of each unit, one after the other, in single precision; zeros for a unit without rows. Room for `len` x features.
     pub fn copy_rows(&self, out: &mut [f32]) {
         let (table, d, unit) = (self.data.table(), self.data.dimension, self.data.cell_unit() as f32);
         out.fill(0.0);
-        for (slot, to) in self.slots.iter().zip(out.chunks_exact_mut(d)) {
-            if let Some(row) = self.data.rows_of(*slot).next() {
+        for (unit_index, to) in self.unit_count.iter().zip(out.chunks_exact_mut(d)) {
+            if let Some(row) = self.data.rows_of(*unit_index).next() {
                 table.each(row, |j, x| to[j] = f32::from(x) * unit);
             }
         }
     }
 
     fn only(&self, i: usize) -> UnitBlock<'u> {
-        UnitBlock { slots: &self.slots[i..=i], ..*self }
+        UnitBlock { unit_count: &self.unit_count[i..=i], ..*self }
     }
 }
 
@@ -109,7 +109,7 @@ impl Blockwise<'_> {
 
 /// Working memory of one thread.
 struct Work {
-    slots: Vec<usize>,
+    unit_count: Vec<usize>,
     scratch: Vec<f32>,
     sum: Vec<f32>,
     single: Vec<f64>,
@@ -186,16 +186,16 @@ impl<'d> Batch<'d> {
         let step = 1.0 / grid.unit;
         let add = |range: Range<usize>, out: &mut [i64]| {
             let mut work = Work {
-                slots: Vec::with_capacity(size),
+                unit_count: Vec::with_capacity(size),
                 scratch: vec![0.0; blocks.scratch],
                 sum: vec![0.0; dimension],
                 single: Vec::new(),
                 integers: Vec::new(),
             };
             for start in range.clone().step_by(size) {
-                work.slots.clear();
-                self.chosen.each(start..(start + size).min(range.end), |slot| work.slots.push(slot));
-                let units = UnitBlock { data: self.data, slots: &work.slots, key: &self.unit_key };
+                work.unit_count.clear();
+                self.chosen.each(start..(start + size).min(range.end), |unit_index| work.unit_count.push(unit_index));
+                let units = UnitBlock { data: self.data, unit_count: &work.unit_count, key: &self.unit_key };
                 if units.is_empty() {
                     continue;
                 }
@@ -273,13 +273,13 @@ mod tests {
         let (engine, entropy) = (Threads::new(1), Entropy::simulated(2));
         let mut run = Run::begin(data, &engine, &entropy, &Event::NotPrivate { why: "test".into() }).unwrap();
         let mut batch = run.everyone().unwrap();
-        let mut marks = vec![false; data.slots()];
-        sampled.iter().for_each(|slot| marks[*slot] = true);
+        let mut marks = vec![false; data.unit_count()];
+        sampled.iter().for_each(|unit_index| marks[*unit_index] = true);
         (batch.chosen, batch.origin.rate) = (Chosen::Marks(marks), Some(0.004));
         run.at(&mechanism, |run, scale| {
             let noise = run.draw(&scale, 9)?;
             let value = batch.sum_blocks(&noise, &rows(9))?;
-            Ok((value.values.clone(), value.grid.reach.zero_out))
+            Ok((value.values.clone(), value.grid.sensitivity.zero_out))
         })
         .unwrap()
     }
@@ -290,11 +290,11 @@ mod tests {
         let data = data(3000, None);
         for count in [1usize, 2, 127, 128, 129, 200] {
             let sampled: Vec<usize> = (0..count).map(|i| i * 13 + 5).collect();
-            let (with, reach) = integers(&data, &sampled);
+            let (with, sensitivity) = integers(&data, &sampled);
             let (without, _) = integers(&data, &sampled[1..]);
             let gap: Vec<i64> = with.iter().zip(&without).map(|(a, b)| a - b).collect();
-            assert!(L2::within(&gap, reach), "{count}");
-            assert!(!L2::within(&gap, reach / 2), "{count}: it does move");
+            assert!(L2::within(&gap, sensitivity), "{count}");
+            assert!(!L2::within(&gap, sensitivity / 2), "{count}: it does move");
         }
     }
 
@@ -303,13 +303,13 @@ mod tests {
     fn another_unit_moves_a_block_by_at_most_twice_the_sensitivity() {
         for count in [3usize, 128, 129] {
             let sampled: Vec<usize> = (0..count).map(|i| i * 13 + 5).collect();
-            let (base, reach) = integers(&data(3000, None), &sampled);
+            let (base, sensitivity) = integers(&data(3000, None), &sampled);
             for (row, label) in [([9.0; 8], 1.0), ([0.0; 8], 0.0), ([f64::NAN; 8], 1.0), ([0.4; 8], 7.0)] {
                 let (other, _) = integers(&data(3000, Some((5, &row, label))), &sampled);
                 let gap: Vec<i64> = base.iter().zip(&other).map(|(a, b)| a - b).collect();
-                assert!(L2::within(&gap, 2 * reach), "{count} {row:?}");
+                assert!(L2::within(&gap, 2 * sensitivity), "{count} {row:?}");
                 if label == 7.0 {
-                    assert!(L2::within(&gap, reach), "an unknown label adds nothing: {count}");
+                    assert!(L2::within(&gap, sensitivity), "an unknown label adds nothing: {count}");
                 }
             }
         }

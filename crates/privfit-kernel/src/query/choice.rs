@@ -5,7 +5,7 @@ use crate::audit::{Facts, Out};
 use crate::engine::Needs;
 use crate::error::disagree;
 use crate::error::{Error, Result};
-use crate::mechanism::{Exponential, Reach};
+use crate::mechanism::{Exponential, Sensitivity};
 use crate::norm::{LInf, Norm};
 use crate::rng::Stream;
 use crate::run::Query;
@@ -17,7 +17,7 @@ use crate::value::{Bounded, Noise, Support};
 /// Chooses coordinates with the highest scores by the exponential mechanism, one after the other.
 pub struct Choose<'a, 'id> {
     /// The randomness of the choice.
-    pub clocks: Noise<'id, LInf>,
+    pub arrival_times: Noise<'id, LInf>,
     /// The scores.
     pub scores: &'a Bounded<'id, LInf>,
     /// For which the scores were summed.
@@ -31,7 +31,7 @@ impl Query<'_> for Choose<'_, '_> {
 
     fn execute(self, run: &mut Run<'_>) -> Result<Support> {
         let totals = run.seam.collect(self.scores.values.clone())?;
-        pick(run, self.clocks, self.scores, &totals, self.mechanism, self.count, &[])
+        pick(run, self.arrival_times, self.scores, &totals, self.mechanism, self.count, &[])
     }
 }
 
@@ -39,7 +39,7 @@ impl Query<'_> for Choose<'_, '_> {
 /// move by no more than the values do.
 pub struct ChooseLargest<'a, 'id> {
     /// The randomness of the choice.
-    pub clocks: Noise<'id, LInf>,
+    pub arrival_times: Noise<'id, LInf>,
     /// The values.
     pub values: &'a Bounded<'id, LInf>,
     /// For which the values were summed.
@@ -60,14 +60,14 @@ impl Query<'_> for ChooseLargest<'_, '_> {
         // Values on this path are below 2^62 in size, so that a size is a score.
         let mut sizes = run.seam.collect(self.values.values.clone())?;
         sizes.iter_mut().for_each(|v| *v = v.saturating_abs());
-        pick(run, self.clocks, self.values, &sizes, self.mechanism, self.count, self.except)
+        pick(run, self.arrival_times, self.values, &sizes, self.mechanism, self.count, self.except)
     }
 }
 
 /// The race over scores made of a bounded value, each of which moves by no more than the value.
 fn pick<'id>(
     run: &mut Run<'_>,
-    clocks: Noise<'id, LInf>,
+    arrival_times: Noise<'id, LInf>,
     values: &Bounded<'id, LInf>,
     scores: &[i64],
     mechanism: &Exponential,
@@ -81,14 +81,14 @@ fn pick<'id>(
     except.iter().filter(|i| **i < scores.len()).for_each(|i| taken[*i] = true);
     let open: Vec<usize> = (0..scores.len()).filter(|i| !taken[*i]).collect();
     let count = count.min(open.len());
-    run.admit(&clocks, values, mechanism.event(), count as u64)?;
+    run.admit(&arrival_times, values, mechanism.event(), count as u64)?;
     let mut more = run.entropy.rng(Stream::Noise)?;
     let bits = values.grid.bits;
     let indices = if except.is_empty() {
-        race(&clocks.values, scores, bits, count, &mut more)
+        race(&arrival_times.values, scores, bits, count, &mut more)
     } else {
         let of = |from: &[i64]| -> Vec<i64> { open.iter().map(|i| from[*i]).collect() };
-        let won = race(&of(&clocks.values), &of(scores), bits, count, &mut more);
+        let won = race(&of(&arrival_times.values), &of(scores), bits, count, &mut more);
         won.into_iter().map(|i| open[i]).collect()
     };
     // What the first process chose counts.
@@ -107,7 +107,7 @@ fn pick<'id>(
 /// A test of whether a set of coordinates is stable enough to be released as it is (propose, test, release).
 ///
 /// The gap between the last chosen and the first other score falls by at most two reaches when one unit changes, so the number of units
-/// that must change before the set can is at least ceil(gap / 2 reach) - 1. That number moves by one with one unit, and is 0 on both of
+/// that must change before the set can is at least ceil(gap / 2 sensitivity) - 1. That number moves by one with one unit, and is 0 on both of
 /// two neighbours whose sets differ, ties included. It gets Laplace noise of scale 1/epsilon and must exceed ln(1/(2 delta))/epsilon:
 /// an unstable set passes with a probability of at most delta.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -143,7 +143,7 @@ impl StabilityTest {
 }
 
 /// The `count` largest in size, ties to the lowest index, in ascending order; and how many units must change before that can change, less one.
-fn largest(values: &[i64], count: usize, reach: u64, except: &[usize]) -> (Vec<usize>, u64) {
+fn largest(values: &[i64], count: usize, sensitivity: u64, except: &[usize]) -> (Vec<usize>, u64) {
     let mut order: Vec<usize> = (0..values.len()).filter(|i| !except.contains(i)).collect();
     order.sort_by_key(|i| (std::cmp::Reverse(values[*i].unsigned_abs()), *i));
     let gap = match (count.checked_sub(1).and_then(|c| order.get(c)), order.get(count)) {
@@ -154,7 +154,7 @@ fn largest(values: &[i64], count: usize, reach: u64, except: &[usize]) -> (Vec<u
     order.truncate(count);
     // The proof is about the set. Which of its members is the largest may change with one unit although the set cannot.
     order.sort_unstable();
-    (order, gap.div_ceil(2 * reach).saturating_sub(1))
+    (order, gap.div_ceil(2 * sensitivity).saturating_sub(1))
 }
 
 /// The coordinates that are largest in size as they are, or nothing if one unit might have changed them. Some public ones are left out.
@@ -186,11 +186,12 @@ impl Query<'_> for StableSupport<'_, '_> {
         run.record.admit(&run.planned, self.test.event(), 1)?;
         run.order_dependent |= self.values.origin.order_dependent;
         let totals = run.seam.collect(self.values.values.clone())?;
-        let (indices, distance) = largest(&totals, self.count, self.values.grid.reach.zero_out, self.except);
+        let (indices, distance) = largest(&totals, self.count, self.values.grid.sensitivity.zero_out, self.except);
         let level = i128::from(distance) * i128::from(self.test.step) + i128::from(noise[0]);
         let passed = level > i128::from(self.test.threshold);
-        let reach = Reach { zero_out: 1, replace_one: 2 };
-        let facts = || Facts { what: "distance to another set", norm: LInf::NAME, reach, event: self.test.event(), unit: 1.0 };
+        let sensitivity = Sensitivity { zero_out: 1, replace_one: 2 };
+        let facts =
+            || Facts { what: "distance to another set", norm: LInf::NAME, sensitivity, event: self.test.event(), unit: 1.0 };
         let out = Out::Set(passed.then(|| indices.clone()), indices);
         Ok(match run.leaves(facts, &[distance.min(1 << 40) as i64], out) {
             Out::Set(indices, _) => indices.map(|indices| Support { indices }),
@@ -211,17 +212,17 @@ mod tests {
         for a in 0..512 {
             for b in 0..512 {
                 let (x, y) = (scores(a), scores(b));
-                for reach in [1u64, 2] {
-                    if x.iter().zip(&y).any(|(p, q)| p.abs_diff(*q) > reach) {
+                for sensitivity in [1u64, 2] {
+                    if x.iter().zip(&y).any(|(p, q)| p.abs_diff(*q) > sensitivity) {
                         continue;
                     }
                     for count in [1, 2] {
-                        let (s, d) = largest(&x, count, reach, &[]);
-                        let (t, e) = largest(&y, count, reach, &[]);
+                        let (s, d) = largest(&x, count, sensitivity, &[]);
+                        let (t, e) = largest(&y, count, sensitivity, &[]);
                         assert!(d.abs_diff(e) <= 1, "{x:?} {y:?}");
                         if s != t {
                             differ += 1;
-                            assert!(d == 0 && e == 0, "{x:?} {y:?} {count} {reach}");
+                            assert!(d == 0 && e == 0, "{x:?} {y:?} {count} {sensitivity}");
                         }
                     }
                 }

@@ -12,7 +12,7 @@ const FEW: usize = 256;
 
 /// How the rest of a row gets into the unit ball.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Fit {
+pub enum RowScaling {
     /// Divided by this length, and cut where it is still too long.
     Within(f64),
     /// Divided by its own length.
@@ -22,7 +22,7 @@ pub enum Fit {
     Root(f64),
 }
 
-impl Fit {
+impl RowScaling {
     /// Whether rows with so many columns left are still index-value pairs. Public, so that a plan can know it.
     pub fn stays_sparse(sparse: bool, columns: usize) -> bool {
         sparse && columns > FEW
@@ -35,7 +35,7 @@ pub struct SelectColumns<'a> {
     /// Columns, each with its factor.
     pub columns: &'a [(usize, f64)],
     /// How the rest of a row gets into the unit ball.
-    pub fit: Fit,
+    pub fit: RowScaling,
 }
 
 impl SelectColumns<'_> {
@@ -57,17 +57,17 @@ impl SelectColumns<'_> {
             used: HashSet::new(),
             adjacency: run.adjacency,
             order_dependent: run.order_dependent,
-            lent: false,
+            in_subrun: false,
             audit: run.audit.take(),
         };
         // A panic in the scope leaves this run without its record, so it must not go on.
-        run.lent = true;
+        run.in_subrun = true;
         let id = inner.id;
         let out = scope(&mut inner);
         // A scope may put another run in its place; the record of that one says nothing about these records.
         if inner.id == id {
             run.order_dependent |= inner.order_dependent;
-            run.lent = inner.lent;
+            run.in_subrun = inner.in_subrun;
             run.record = inner.record;
             run.audit = inner.audit;
         }
@@ -87,7 +87,7 @@ impl Run<'_> {
     }
 }
 
-fn columns(run: &Run<'_>, columns: &[(usize, f64)], fit: Fit) -> Result<Dataset> {
+fn columns(run: &Run<'_>, columns: &[(usize, f64)], fit: RowScaling) -> Result<Dataset> {
     let from = run.data;
     let d = from.dimension;
     if columns.is_empty() || columns.iter().any(|c| c.0 >= d || !c.1.is_finite()) {
@@ -96,19 +96,19 @@ fn columns(run: &Run<'_>, columns: &[(usize, f64)], fit: Fit) -> Result<Dataset>
     let mut place = vec![u32::MAX; d];
     columns.iter().enumerate().for_each(|(to, c)| place[c.0] = to as u32);
     let factor = match fit {
-        Fit::Within(radius) if radius > 1e-6 * from.row_norm && radius.is_finite() => 1.0 / radius,
-        Fit::Within(radius) => return Err(Error::domain("radius", radius, "give at least a millionth of the row norm")),
-        Fit::Root(constant) if !constant.is_finite() => {
+        RowScaling::Within(radius) if radius > 1e-6 * from.row_norm && radius.is_finite() => 1.0 / radius,
+        RowScaling::Within(radius) => return Err(Error::domain("radius", radius, "give at least a millionth of the row norm")),
+        RowScaling::Root(constant) if !constant.is_finite() => {
             return Err(Error::domain("constant", constant, "give a finite number"));
         }
-        Fit::Sphere | Fit::Root(_) => 1.0 / from.row_norm,
+        RowScaling::Sphere | RowScaling::Root(_) => 1.0 / from.row_norm,
     };
     let constant = match fit {
-        Fit::Root(constant) => Some((columns.len() as u32, constant)),
+        RowScaling::Root(constant) => Some((columns.len() as u32, constant)),
         _ => None,
     };
     let dimension = columns.len() + usize::from(constant.is_some());
-    let sparse = Fit::stays_sparse(from.is_sparse(), dimension);
+    let sparse = RowScaling::stays_sparse(from.is_sparse(), dimension);
     let shape = RowShape { dimension, row_norm: 1.0, sparse, rows_per_unit: from.units.as_ref().map(|_| from.rows_per_unit) };
     let mut builder = DatasetBuilder::new(run.entropy, shape)?.place(from.first, from.total)?;
     if let Some(directory) = &from.directory {
@@ -116,8 +116,8 @@ fn columns(run: &Run<'_>, columns: &[(usize, f64)], fit: Fit) -> Result<Dataset>
     }
     let mut dense = vec![0f64; if sparse { 0 } else { dimension }];
     let mut pairs: Vec<(u32, f64)> = Vec::new();
-    for slot in 0..from.slots() {
-        let unit = from.unit(slot);
+    for unit_index in 0..from.unit_count() {
+        let unit = from.unit(unit_index);
         for row in 0..unit.rows() {
             pairs.clear();
             let mut square = 0.0;
@@ -129,7 +129,7 @@ fn columns(run: &Run<'_>, columns: &[(usize, f64)], fit: Fit) -> Result<Dataset>
                     square += x * x;
                 }
             });
-            if !matches!(fit, Fit::Within(_)) && square > 0.0 {
+            if !matches!(fit, RowScaling::Within(_)) && square > 0.0 {
                 let longer = 1.0 / square.sqrt();
                 pairs.iter_mut().for_each(|p| p.1 *= longer);
             }

@@ -25,7 +25,7 @@ pub struct Contribution {
     /// Public parameters.
     pub parameters: Vec<f64>,
     /// Adds the unit's values to the sink.
-    pub add: fn(&[f64], Unit<'_>, &mut Draw<'_>, &mut Sink<'_>),
+    pub add: fn(&[f64], Unit<'_>, &mut UnitRandomness<'_>, &mut Sink<'_>),
 }
 
 /// A per-unit vector that depends on the unit's state, which the kernel holds. A unit without a state adds nothing.
@@ -42,13 +42,13 @@ pub struct StatefulContribution {
 }
 
 /// Randomness of one unit in one step: the same for both iterates of a step, whatever the batch is.
-pub struct Draw<'a> {
+pub struct UnitRandomness<'a> {
     pub(crate) key: &'a [u8; 32],
     /// Of the unit, among those of all processes.
     pub(crate) index: u64,
 }
 
-impl Draw<'_> {
+impl UnitRandomness<'_> {
     /// A generator for this unit and step.
     pub fn rng(&mut self) -> NoiseRng {
         indexed(self.key, self.index)
@@ -88,9 +88,9 @@ pub struct Learner<M> {
 impl Batch<'_> {
     /// Sum of clipped contributions, each put on the grid and checked there by itself.
     pub fn sum<'id, N: Norm>(&self, noise: &Noise<'id, N>, contribution: &Contribution) -> Result<Bounded<'id, N>> {
-        self.clipped_sum(noise, contribution.dimension, &|slot, sink| {
-            let mut draw = Draw { key: &self.unit_key, index: (self.data.first + slot) as u64 };
-            (contribution.add)(&contribution.parameters, self.data.unit(slot), &mut draw, sink);
+        self.clipped_sum(noise, contribution.dimension, &|unit_index, sink| {
+            let mut draw = UnitRandomness { key: &self.unit_key, index: (self.data.first + unit_index) as u64 };
+            (contribution.add)(&contribution.parameters, self.data.unit(unit_index), &mut draw, sink);
         })
     }
 
@@ -104,9 +104,9 @@ impl Batch<'_> {
         if state.data != self.data.id {
             return Err(Error::Mismatch { what: "these states belong to other records" });
         }
-        self.clipped_sum(noise, contribution.dimension, &|slot, sink| {
-            if let Some(own) = state.of(slot) {
-                (contribution.add)(&contribution.parameters, self.data.unit(slot), own, sink);
+        self.clipped_sum(noise, contribution.dimension, &|unit_index, sink| {
+            if let Some(own) = state.of(unit_index) {
+                (contribution.add)(&contribution.parameters, self.data.unit(unit_index), own, sink);
             }
         })
     }
@@ -126,9 +126,9 @@ impl Batch<'_> {
             let mut marks = vec![false; dimension];
             let mut touched = Vec::new();
             let (mut compact, mut integers) = (Vec::new(), Vec::new());
-            self.chosen.each(range, |slot| {
+            self.chosen.each(range, |unit_index| {
                 let mut sink = Sink { values: &mut values, touched: &mut touched, marks: &mut marks };
-                let calm = quietly(|| add_unit(slot, &mut sink)).is_some();
+                let calm = quietly(|| add_unit(unit_index, &mut sink)).is_some();
                 compact.clear();
                 // A panic is the record's doing: its contribution becomes zero, and nobody hears of it.
                 compact.extend(touched.iter().map(|&i| if calm { values[i] } else { 0.0 }));

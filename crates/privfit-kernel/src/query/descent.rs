@@ -1,7 +1,7 @@
 //! Descent with fixed steps and no noise on the way: how far apart neighbours end is worked out here from public numbers, and the
 //! answer gets the noise.
 //!
-//! Claim. w <- w - rate (average gradient of a batch + ridge w), from w = 0; batches are cut from one order of the slots that is drawn
+//! Claim. w <- w - rate (average gradient of a batch + ridge w), from w = 0; batches are cut from one order of the units that is drawn
 //! without looking at them, or hold everyone. Two neighbours share the order. In one step the records that they have in common map
 //! both by v -> v - rate (G(v) + ridge v), where G is the gradient of a convex function whose second derivative is at most the
 //! smoothness of one record: distances change by a factor of at most c = max(|1 - rate ridge|, |1 - rate (ridge + smoothness)|), which
@@ -29,7 +29,7 @@ use crate::value::{Sensitive, Theorem};
 
 /// How long steps are. Updates and passes are counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Pace {
+pub enum StepSchedule {
     /// Always this.
     Constant(f64),
     /// scale / (update + offset).
@@ -62,15 +62,15 @@ pub enum Pace {
     },
 }
 
-impl Pace {
+impl StepSchedule {
     /// Length of the step of that number, in the pass of that number.
     pub fn rate(&self, update: u64, pass: u64) -> f64 {
         match *self {
-            Pace::Constant(rate) => rate,
-            Pace::Decreasing { scale, offset } => scale / (update as f64 + offset),
-            Pace::SquareRoot { scale, offset } => scale / ((update as f64).sqrt() + offset),
-            Pace::Strong { cap, strength } => cap.min(1.0 / (strength * update as f64)),
-            Pace::StrongByPass { cap, strength } => cap.min(1.0 / (strength * pass as f64)),
+            StepSchedule::Constant(rate) => rate,
+            StepSchedule::Decreasing { scale, offset } => scale / (update as f64 + offset),
+            StepSchedule::SquareRoot { scale, offset } => scale / ((update as f64).sqrt() + offset),
+            StepSchedule::Strong { cap, strength } => cap.min(1.0 / (strength * update as f64)),
+            StepSchedule::StrongByPass { cap, strength } => cap.min(1.0 / (strength * pass as f64)),
         }
     }
 }
@@ -87,7 +87,7 @@ pub struct Descent<'a> {
     /// Passes over the records.
     pub passes: u64,
     /// Lengths of the steps.
-    pub pace: Pace,
+    pub schedule: StepSchedule,
     /// Whether a short last batch is divided by its own size and not by that of a batch. Published programs do so; it costs.
     pub own_size: bool,
 }
@@ -125,7 +125,7 @@ impl<'d> Query<'d> for Descend<'_, 'd> {
             return Err(Error::domain("ridge", self.descent.ridge, "give a finite number of at least 0"));
         }
         let order = if self.descent.batch.is_some() {
-            shuffled(run.data.slots(), &mut run.entropy.rng(Stream::Parts)?)
+            shuffled(run.data.unit_count(), &mut run.entropy.rng(Stream::Parts)?)
         } else {
             Vec::new()
         };
@@ -152,32 +152,32 @@ pub struct Stability {
 }
 
 impl Descent<'_> {
-    fn batches(&self, slots: usize) -> (usize, usize) {
-        let size = self.batch.unwrap_or(slots).clamp(1, slots.max(1));
-        (size, slots.div_ceil(size).max(1))
+    fn batches(&self, unit_count: usize) -> (usize, usize) {
+        let size = self.batch.unwrap_or(unit_count).clamp(1, unit_count.max(1));
+        (size, unit_count.div_ceil(size).max(1))
     }
 
     /// The number that a batch is divided by.
-    fn divisor(&self, slots: usize, batch: usize) -> f64 {
-        let (size, count) = self.batches(slots);
-        let short = slots - (count - 1) * size;
+    fn divisor(&self, unit_count: usize, batch: usize) -> f64 {
+        let (size, count) = self.batches(unit_count);
+        let short = unit_count - (count - 1) * size;
         if self.own_size && batch + 1 == count && short > 0 { short as f64 } else { size as f64 }
     }
 
     /// Updates in all.
-    pub fn updates(&self, slots: usize) -> u64 {
-        self.passes.saturating_mul(self.batches(slots).1 as u64)
+    pub fn updates(&self, unit_count: usize) -> u64 {
+        self.passes.saturating_mul(self.batches(unit_count).1 as u64)
     }
 
     /// How far apart neighbours end; infinite where steps are so long that nothing is known.
     pub fn stability(&self, size: &ProblemSize) -> Stability {
-        let slots = size.slots;
-        let (batch, count) = self.batches(slots);
+        let unit_count = size.unit_count;
+        let (batch, count) = self.batches(unit_count);
         let bound = self.loss.lipschitz * size.row_norm;
         let smooth = self.loss.smoothness * size.row_norm * size.row_norm;
         let ridge = self.ridge;
-        let updates = self.updates(slots);
-        let rate = |update: u64| self.pace.rate(update, (update - 1) / count as u64 + 1);
+        let updates = self.updates(unit_count);
+        let rate = |update: u64| self.schedule.rate(update, (update - 1) / count as u64 + 1);
         // A step backwards would count as a distance below zero.
         if (1..=updates).any(|update| !(rate(update) >= 0.0)) {
             return Stability { zero_out: f64::INFINITY, replace_one: f64::INFINITY, longest: f64::INFINITY };
@@ -188,7 +188,7 @@ impl Descent<'_> {
             length = (1.0 - rate(update) * ridge).abs() * length + rate(update) * bound;
             longest = longest.max(length);
         }
-        let batch_size = ProblemSize { slots: batch, ..*size };
+        let batch_size = ProblemSize { unit_count: batch, ..*size };
         let sum_ridge = ridge * batch as f64;
         let limits = Limits { size: batch_size, loss: self.loss, ridge: sum_ridge, linear_bound: 0.0, linear_grid: 0.0 };
         // Blocks of a batch are summed by themselves, and then one after the other.
@@ -198,7 +198,7 @@ impl Descent<'_> {
         let (mut later, mut rounding) = (1f64, 0f64);
         for update in (1..=updates).rev() {
             let at = ((update - 1) % count as u64) as usize;
-            let (eta, divisor) = (rate(update), self.divisor(slots, at));
+            let (eta, divisor) = (rate(update), self.divisor(unit_count, at));
             apart[at] += eta * bound / divisor * later;
             let arithmetic = 8.0 * f64::EPSILON * (longest + eta * (bound + ridge * longest));
             rounding += 2.0 * (eta * error / divisor + arithmetic) * later;
@@ -234,7 +234,7 @@ impl Descent<'_> {
         let mut w = vec![0f64; dimension];
         for update in 1..=self.passes {
             let gradient = objective.gradient(&w)?;
-            let rate = self.pace.rate(update, update);
+            let rate = self.schedule.rate(update, update);
             w.iter_mut().zip(&gradient).for_each(|(w, g)| *w -= rate * (g / n));
             progress();
         }
@@ -242,8 +242,8 @@ impl Descent<'_> {
     }
 
     fn permuted(&self, data: &Dataset, progress: &dyn Fn()) -> Vec<f64> {
-        let (d, wide, slots) = (data.dimension, padded(data.dimension), data.slots());
-        let (batch, count) = self.batches(slots);
+        let (d, wide, unit_count) = (data.dimension, padded(data.dimension), data.unit_count());
+        let (batch, count) = self.batches(unit_count);
         let unit = data.cell_unit();
         let mut w = vec![0f64; d * self.loss.outputs];
         let (mut sum, mut part) = (vec![0f64; wide * self.loss.outputs], vec![0f64; wide * self.loss.outputs]);
@@ -254,14 +254,14 @@ impl Descent<'_> {
                 update += 1;
                 sum.fill(0.0);
                 block.move_to(&w);
-                let end = ((at + 1) * batch).min(slots);
+                let end = ((at + 1) * batch).min(unit_count);
                 for start in (at * batch..end).step_by(BLOCK) {
                     part.fill(0.0);
                     block.add(start..(start + BLOCK).min(end), &mut part);
                     sum.iter_mut().zip(&part).for_each(|(s, p)| *s += p);
                 }
-                let rate = self.pace.rate(update, pass);
-                let step = rate * unit / self.divisor(slots, at);
+                let rate = self.schedule.rate(update, pass);
+                let step = rate * unit / self.divisor(unit_count, at);
                 let keep = 1.0 - rate * self.ridge;
                 for (w, sum) in w.chunks_mut(d).zip(sum.chunks(wide)) {
                     w.iter_mut().zip(sum).for_each(|(w, s)| *w = *w * keep - step * s);
@@ -274,11 +274,11 @@ impl Descent<'_> {
 }
 
 /// A uniformly random order, by exact draws.
-pub(crate) fn shuffled(slots: usize, words: &mut impl crate::rng::Words) -> Vec<usize> {
+pub(crate) fn shuffled(unit_count: usize, words: &mut impl crate::rng::Words) -> Vec<usize> {
     let mut order: Vec<usize> = Vec::new();
-    grow(&mut order, slots);
-    order.extend(0..slots);
-    for i in (1..slots).rev() {
+    grow(&mut order, unit_count);
+    order.extend(0..unit_count);
+    for i in (1..unit_count).rev() {
         // Multiply and reject, so that every number below is equally likely.
         let below = i as u64 + 1;
         let at = loop {

@@ -6,12 +6,12 @@ use crate::query::descent::shuffled;
 use crate::tests::{LOGISTIC, dataset, shape};
 use crate::*;
 
-fn size(slots: usize, features: usize) -> ProblemSize {
-    ProblemSize { slots, rows_per_unit: 1, features, row_norm: 1.0, sparse: false }
+fn size(unit_count: usize, features: usize) -> ProblemSize {
+    ProblemSize { unit_count, rows_per_unit: 1, features, row_norm: 1.0, sparse: false }
 }
 
-fn descent(loss: &Loss, ridge: f64, batch: Option<usize>, passes: u64, pace: Pace) -> Descent<'_> {
-    Descent { loss, ridge, batch, passes, pace, own_size: false }
+fn descent(loss: &Loss, ridge: f64, batch: Option<usize>, passes: u64, schedule: StepSchedule) -> Descent<'_> {
+    Descent { loss, ridge, batch, passes, schedule, own_size: false }
 }
 
 /// Float errors come on top of the theorem, and are small.
@@ -24,17 +24,17 @@ fn stability_has_the_known_closed_forms() {
     let (loss, n) = (&LOGISTIC, 36_176);
     let bound = loss.lipschitz;
     // Everyone: rate T L / n, and with a ridge (L / (n mu)) (1 - (1 - rate mu)^T).
-    let gd = descent(loss, 0.0, None, 100, Pace::Constant(8.0)).stability(&size(n, 10));
+    let gd = descent(loss, 0.0, None, 100, StepSchedule::Constant(8.0)).stability(&size(n, 10));
     close(gd.zero_out, 8.0 * 100.0 * bound / n as f64);
     close(gd.replace_one, 2.0 * 8.0 * 100.0 * bound / n as f64);
     close(gd.longest, 8.0 * 100.0 * bound);
     for mu in [0.01, 0.1, 1.0] {
         let rate = 2.0 / (2.0 * mu + loss.smoothness);
-        let strong = descent(loss, mu, None, 60, Pace::Constant(rate)).stability(&size(n, 10));
+        let strong = descent(loss, mu, None, 60, StepSchedule::Constant(rate)).stability(&size(n, 10));
         close(strong.replace_one, 2.0 * bound / (n as f64 * mu) * (1.0 - (1.0 - rate * mu).powi(60)));
     }
     // Batches: rate T L / k; falling steps by their sums.
-    let psgd = descent(loss, 0.0, Some(50), 7, Pace::Constant(0.3)).stability(&size(n, 10));
+    let psgd = descent(loss, 0.0, Some(50), 7, StepSchedule::Constant(0.3)).stability(&size(n, 10));
     close(psgd.replace_one, 2.0 * 7.0 * 0.3 * bound / 50.0);
     let (scale, offset) = (2.0 / loss.smoothness, (n as f64).sqrt());
     let updates = n.div_ceil(50) as f64;
@@ -42,33 +42,34 @@ fn stability_has_the_known_closed_forms() {
         let at = |t: f64| if root { t.sqrt() } else { t };
         (0..7).map(|j| scale / (at(f64::from(j) * updates + 1.0) + offset)).sum::<f64>()
     };
-    let decreasing = descent(loss, 0.0, Some(50), 7, Pace::Decreasing { scale, offset }).stability(&size(n, 10));
+    let decreasing = descent(loss, 0.0, Some(50), 7, StepSchedule::Decreasing { scale, offset }).stability(&size(n, 10));
     close(decreasing.replace_one, 2.0 * bound / 50.0 * sum(false));
-    let root = descent(loss, 0.0, Some(50), 7, Pace::SquareRoot { scale, offset }).stability(&size(n, 10));
+    let root = descent(loss, 0.0, Some(50), 7, StepSchedule::SquareRoot { scale, offset }).stability(&size(n, 10));
     close(root.replace_one, 2.0 * bound / 50.0 * sum(true));
     // Strongly convex: never above 2 L / (xi n), and nearly that after many passes.
     for (xi, passes) in [(1e-3, 200), (1e-2, 10)] {
         let cap = 1.0 / (loss.smoothness + xi);
         let printed = 2.0 * bound / (xi * n as f64);
-        let global = descent(loss, xi, Some(50), passes, Pace::Strong { cap, strength: xi }).stability(&size(n, 10));
+        let global = descent(loss, xi, Some(50), passes, StepSchedule::Strong { cap, strength: xi }).stability(&size(n, 10));
         assert!(global.replace_one <= printed * (1.0 + 1e-6) && global.replace_one > 0.98 * printed, "{global:?} {printed}");
         // With the number of the pass in place of the update it is 3 and 28 times that: the noise of the listing is too small.
-        let by_pass = descent(loss, xi, Some(50), passes, Pace::StrongByPass { cap, strength: xi }).stability(&size(n, 10));
+        let by_pass =
+            descent(loss, xi, Some(50), passes, StepSchedule::StrongByPass { cap, strength: xi }).stability(&size(n, 10));
         let times = by_pass.replace_one / printed;
         assert!(times > if passes == 200 { 3.0 } else { 27.0 }, "{times}");
     }
     // A short last batch divided by its own size: 50/26 times as much, since 36176 = 723 x 50 + 26.
-    let own = Descent { own_size: true, ..descent(loss, 0.0, Some(50), 7, Pace::Constant(0.3)) }.stability(&size(n, 10));
+    let own = Descent { own_size: true, ..descent(loss, 0.0, Some(50), 7, StepSchedule::Constant(0.3)) }.stability(&size(n, 10));
     assert!((own.replace_one / psgd.replace_one - 50.0 / 26.0).abs() < 1e-6);
     // Steps above 2/smoothness: every step may push neighbours apart.
-    let long = descent(loss, 0.0, None, 100, Pace::Constant(12.0)).stability(&size(n, 10));
+    let long = descent(loss, 0.0, None, 100, StepSchedule::Constant(12.0)).stability(&size(n, 10));
     assert!(long.replace_one > 1e20, "{long:?}");
-    let endless = descent(loss, 0.0, None, 5000, Pace::Constant(12.0)).stability(&size(n, 10));
+    let endless = descent(loss, 0.0, None, 5000, StepSchedule::Constant(12.0)).stability(&size(n, 10));
     assert_eq!(endless.replace_one, f64::INFINITY);
     // The step condition of strongly convex sums is about the regularised loss: 2/(mu + smoothness) is too long.
     let (mu, beta) = (0.05, loss.smoothness);
-    let too_long = descent(loss, mu, None, 300, Pace::Constant(2.0 / (mu + beta))).stability(&size(n, 10));
-    let right = descent(loss, mu, None, 300, Pace::Constant(2.0 / (2.0 * mu + beta))).stability(&size(n, 10));
+    let too_long = descent(loss, mu, None, 300, StepSchedule::Constant(2.0 / (mu + beta))).stability(&size(n, 10));
+    let right = descent(loss, mu, None, 300, StepSchedule::Constant(2.0 / (2.0 * mu + beta))).stability(&size(n, 10));
     assert!(right.zero_out <= bound / (n as f64 * mu) * (1.0 + 1e-6) && too_long.zero_out > right.zero_out);
 }
 
@@ -104,13 +105,13 @@ fn neighbours_end_within_the_claim() {
         let mu = [0.0, 0.0, 0.2][round % 3];
         let longest = 2.0 / (2.0 * mu + LOGISTIC.smoothness);
         let batch = [None, Some(1), Some(3), Some(n)][round % 4];
-        let pace = match (round % 5, mu > 0.0) {
-            (0, true) => Pace::Strong { cap: 1.0 / (LOGISTIC.smoothness + mu), strength: mu },
-            (1, false) => Pace::Decreasing { scale: longest, offset: 1.0 },
-            (2, false) => Pace::SquareRoot { scale: longest, offset: 1.0 },
-            _ => Pace::Constant(longest * [1.0, 0.1][round % 2]),
+        let schedule = match (round % 5, mu > 0.0) {
+            (0, true) => StepSchedule::Strong { cap: 1.0 / (LOGISTIC.smoothness + mu), strength: mu },
+            (1, false) => StepSchedule::Decreasing { scale: longest, offset: 1.0 },
+            (2, false) => StepSchedule::SquareRoot { scale: longest, offset: 1.0 },
+            _ => StepSchedule::Constant(longest * [1.0, 0.1][round % 2]),
         };
-        let recipe = descent(&LOGISTIC, mu, batch, 1 + (round % 6) as u64, pace);
+        let recipe = descent(&LOGISTIC, mu, batch, 1 + (round % 6) as u64, schedule);
         let (base, claim) = run(&build(&rows), &recipe, 1);
         for at in [0, n / 2, n - 1] {
             let far = |v: f64| (vec![v; d], if rows[at].1 > 0.0 { -1.0 } else { 1.0 });
@@ -160,7 +161,7 @@ fn the_claim_is_attained() {
         b.build()
     };
     for (batch, mu) in [(None, 0.0), (Some(3), 0.0), (None, 0.3), (Some(3), 0.3)] {
-        let recipe = descent(&LINE, mu, batch, 12, Pace::Constant(1.0));
+        let recipe = descent(&LINE, mu, batch, 12, StepSchedule::Constant(1.0));
         let ((up, claim), (down, _)) = (run(&build(1.0), &recipe, 1), run(&build(-1.0), &recipe, 1));
         let part = (up[0] - down[0]).abs() / claim.replace_one;
         // The record may sit in any batch of a pass, and a ridge shrinks more after an early one.
@@ -174,10 +175,10 @@ fn a_plan_for_another_number_of_rows_is_refused() {
     let data = dataset(40, 3, false, None);
     let (engine, entropy) = (Threads::new(1), Entropy::system().unwrap());
     let xi = 0.1;
-    let strong = Pace::Strong { cap: 1.0 / (LOGISTIC.smoothness + xi), strength: xi };
+    let strong = StepSchedule::Strong { cap: 1.0 / (LOGISTIC.smoothness + xi), strength: xi };
     for (recipe, declared, fits) in [
-        (descent(&LOGISTIC, 0.0, None, 5, Pace::Constant(1.0)), 40, true),
-        (descent(&LOGISTIC, 0.0, None, 5, Pace::Constant(1.0)), 80, false),
+        (descent(&LOGISTIC, 0.0, None, 5, StepSchedule::Constant(1.0)), 40, true),
+        (descent(&LOGISTIC, 0.0, None, 5, StepSchedule::Constant(1.0)), 80, false),
         (descent(&LOGISTIC, xi, Some(4), 5, strong), 40, true),
         (descent(&LOGISTIC, xi, Some(4), 5, strong), 80, false),
     ] {
@@ -203,7 +204,7 @@ fn a_plan_for_another_number_of_rows_is_refused() {
     // Sampled batches and units of several rows have no claim at all.
     let mut run = Run::begin(&data, &engine, &entropy, &Event::gaussian(1.0)).unwrap();
     let sampled = run.poisson(Rate::new(0.5).unwrap()).unwrap();
-    let recipe = descent(&LOGISTIC, 0.0, None, 5, Pace::Constant(1.0));
+    let recipe = descent(&LOGISTIC, 0.0, None, 5, StepSchedule::Constant(1.0));
     assert!(run.execute(Descend { on: &sampled, descent: &recipe, progress: &|| {} }).is_err());
     let mut b = DatasetBuilder::new(&entropy, shape(3, false, Some(2))).unwrap();
     b.row(&[0.5, 0.5, 0.5], 1.0);
@@ -219,7 +220,7 @@ fn a_plan_for_another_number_of_rows_is_refused() {
 fn a_broken_method_runs_without_a_promise_only() {
     let data = dataset(40, 3, false, None);
     let (engine, entropy) = (Threads::new(1), Entropy::system().unwrap());
-    let recipe = descent(&LOGISTIC, 0.0, Some(4), 5, Pace::Constant(50.0));
+    let recipe = descent(&LOGISTIC, 0.0, Some(4), 5, StepSchedule::Constant(50.0));
     let mechanism = Gaussian::for_output(0.1, 0.2, 10.0, 2.0, 3).unwrap();
     let none = Event::NotPrivate { why: "long steps".into() };
     for planned in [mechanism.event(3), none.clone()] {
@@ -264,7 +265,7 @@ fn the_error_of_long_batches_is_claimed() {
     let data = b.build();
     let mut cells = [0.0; 2];
     data.unit(0).each(0, |j, x| cells[j] = x);
-    let (end, claim) = run(&data, &descent(&LOGISTIC, 0.0, Some(n), 1, Pace::Constant(1.0)), 1);
+    let (end, claim) = run(&data, &descent(&LOGISTIC, 0.0, Some(n), 1, StepSchedule::Constant(1.0)), 1);
     // Every record has a derivative of -1/2 at zero, so that the average is one of them.
     let error = cells.iter().zip(&end).map(|(x, w)| (w - 0.5 * x).powi(2)).sum::<f64>().sqrt();
     let claimed = 0.5 * (claim.zero_out - 1.0 / n as f64);
@@ -275,15 +276,15 @@ fn the_error_of_long_batches_is_claimed() {
 /// Steps backwards, and steps that are no numbers, have no claim.
 #[test]
 fn strange_steps_have_no_claim() {
-    for pace in [
-        Pace::Constant(-0.1),
-        Pace::Constant(f64::NAN),
-        Pace::Decreasing { scale: 1.0, offset: -1.5 },
-        Pace::SquareRoot { scale: -1.0, offset: 1.0 },
-        Pace::Strong { cap: 1.0, strength: -1.0 },
+    for schedule in [
+        StepSchedule::Constant(-0.1),
+        StepSchedule::Constant(f64::NAN),
+        StepSchedule::Decreasing { scale: 1.0, offset: -1.5 },
+        StepSchedule::SquareRoot { scale: -1.0, offset: 1.0 },
+        StepSchedule::Strong { cap: 1.0, strength: -1.0 },
     ] {
-        let claim = descent(&LOGISTIC, 0.0, Some(3), 4, pace).stability(&size(10, 2));
-        assert!(claim.zero_out == f64::INFINITY && claim.replace_one == f64::INFINITY, "{pace:?} {claim:?}");
+        let claim = descent(&LOGISTIC, 0.0, Some(3), 4, schedule).stability(&size(10, 2));
+        assert!(claim.zero_out == f64::INFINITY && claim.replace_one == f64::INFINITY, "{schedule:?} {claim:?}");
     }
-    assert_eq!(descent(&LOGISTIC, 0.0, Some(1), u64::MAX, Pace::Constant(1.0)).updates(1000), u64::MAX, "no wrapping");
+    assert_eq!(descent(&LOGISTIC, 0.0, Some(1), u64::MAX, StepSchedule::Constant(1.0)).updates(1000), u64::MAX, "no wrapping");
 }

@@ -41,11 +41,11 @@ impl<'d, M: Send> Query<'d> for Train<'_, 'd, M> {
         let train = |number: usize| {
             let part = &parts[number];
             let mut own = Vec::new();
-            part.chosen.each(0..part.data.slots(), |slot| {
+            part.chosen.each(0..part.data.unit_count(), |unit_index| {
                 grow(&mut own, 1);
-                own.push(slot);
+                own.push(unit_index);
             });
-            let mut units = own.into_iter().map(|slot| part.data.unit(slot));
+            let mut units = own.into_iter().map(|unit_index| part.data.unit(unit_index));
             let units: &mut dyn Iterator<Item = Unit<'_>> = &mut units;
             quietly(|| (learner.train)(&learner.parameters, units, &mut indexed(&key, number as u64)))
         };
@@ -93,8 +93,8 @@ impl<'id, M> Query<'_> for Votes<'_, 'id, M> {
         for model in self.models {
             let call = || model.value.as_ref().map_or(usize::MAX, |m| (self.label)(m, self.point) as usize);
             let vote = quietly(call).unwrap_or(usize::MAX);
-            if let Some(slot) = counts.get_mut(vote) {
-                *slot = slot.wrapping_add(grid.bound as i64);
+            if let Some(unit_index) = counts.get_mut(vote) {
+                *unit_index = unit_index.wrapping_add(grid.bound as i64);
             }
         }
         Ok(run.whole(counts, grid))
@@ -105,7 +105,7 @@ impl<'id, M> Query<'_> for Votes<'_, 'id, M> {
 /// names; one that panicked has none.
 pub struct SupportVotes<'a, 'id> {
     /// The randomness of the choice.
-    pub clocks: &'a Noise<'id, LInf>,
+    pub arrival_times: &'a Noise<'id, LInf>,
     /// The models.
     pub models: &'a [Sensitive<Option<SparseModel>>],
 }
@@ -114,16 +114,18 @@ impl<'id> Query<'_> for SupportVotes<'_, 'id> {
     type Output = Bounded<'id, LInf>;
 
     fn execute(self, run: &mut Run<'_>) -> Result<Bounded<'id, LInf>> {
-        let grid = self.clocks.grid;
-        if grid.kind != GridKind::VoteScores || self.clocks.run != run.id {
-            return Err(Error::Mismatch { what: "votes for coordinates need clocks of this run from Exponential::for_votes" });
+        let grid = self.arrival_times.grid;
+        if grid.kind != GridKind::VoteScores || self.arrival_times.run != run.id {
+            return Err(Error::Mismatch {
+                what: "votes for coordinates need arrival times of this run from Exponential::for_votes",
+            });
         }
         run.seam.needs(Needs::Records)?;
         run.of_one_partition(self.models)?;
         if self.models.len() as f64 * grid.bound as f64 >= 2f64.powi(62) {
             return Err(Error::Mismatch { what: "so many votes do not fit in 64 bits: use fewer parts" });
         }
-        let mut counts = vec![0i64; self.clocks.values.len()];
+        let mut counts = vec![0i64; self.arrival_times.values.len()];
         for model in self.models {
             let mut named: Vec<u32> = model.value.iter().flatten().map(|p| p.0).collect();
             named.sort_unstable();

@@ -17,7 +17,7 @@ use std::ops::Range;
 pub(crate) struct DerivativeGrid {
     pub(crate) limit: i16,
     per_unit: f32,
-    /// Cells are cut at this before they enter a sum; none where the bound is on the whole row.
+    /// Cells are clipped at this before they enter a sum; none where the bound is on the whole row.
     pub(crate) cap: Option<i16>,
 }
 
@@ -80,7 +80,7 @@ impl DerivativeGrid {
     }
 }
 
-/// Adds the gradients of the rows of a range of slots (one row each) to `out`, output after output.
+/// Adds the gradients of the rows of a range of units (one row each) to `out`, output after output.
 pub(crate) fn add_gradients(
     data: &Dataset,
     range: Range<usize>,
@@ -165,20 +165,25 @@ impl Batch<'_> {
                 what: "16-bit gradients need Gaussian::for_gradients with clip = loss constant x row norm",
             });
         };
-        let marks = self.chosen.marks(self.data.slots());
+        let marks = self.chosen.marks(self.data.unit_count());
         let add = |range: Range<usize>, out: &mut [i64]| {
             add_gradients(self.data, range, marks.as_deref(), weights, loss, derivatives, out);
         };
         Ok(self.finish(self.share(1, dimension, &add), grid))
     }
 
-    /// Scores for a choice among corners: first the negative gradient, coordinate after coordinate, then the gradient, so that the
+    /// Scores for a choice among vertices: first the negative gradient, coordinate after coordinate, then the gradient, so that the
     /// highest score is the coordinate and sign along which the loss falls most. The mechanism must come from
     /// `Exponential::for_gradients`. A derivative, and a cell, are cut on the integers by themselves, one row to a unit.
-    pub fn gradient_scores<'id>(&self, clocks: &Noise<'id, LInf>, weights: &[f64], loss: &Loss) -> Result<Bounded<'id, LInf>> {
-        // One score for each coordinate leaves out the negative corners.
-        let signs = if clocks.values.len() == self.data.dimension * loss.outputs { 1 } else { 2 };
-        let (total, grid) = self.capped_gradient(clocks, signs, weights, loss)?;
+    pub fn gradient_scores<'id>(
+        &self,
+        arrival_times: &Noise<'id, LInf>,
+        weights: &[f64],
+        loss: &Loss,
+    ) -> Result<Bounded<'id, LInf>> {
+        // One score for each coordinate leaves out the negative vertices.
+        let signs = if arrival_times.values.len() == self.data.dimension * loss.outputs { 1 } else { 2 };
+        let (total, grid) = self.capped_gradient(arrival_times, signs, weights, loss)?;
         let down = total.iter().map(|g| g.wrapping_neg());
         let scores = if signs == 2 { down.chain(total.iter().copied()).collect() } else { down.collect() };
         let mut out = self.finish(scores, grid);
@@ -190,12 +195,12 @@ impl Batch<'_> {
     /// (`Run::choose_largest`), whose values may then be released.
     pub fn gradient_coordinates<'id>(
         &self,
-        clocks: &Noise<'id, LInf>,
+        arrival_times: &Noise<'id, LInf>,
         weights: &[f64],
         loss: &Loss,
         plus: &[f64],
     ) -> Result<Bounded<'id, LInf>> {
-        let (mut total, grid) = self.capped_gradient(clocks, 1, weights, loss)?;
+        let (mut total, grid) = self.capped_gradient(arrival_times, 1, weights, loss)?;
         if plus.len() != total.len() {
             return Err(Error::Mismatch { what: "the public vector has another length than the gradient" });
         }
@@ -208,14 +213,20 @@ impl Batch<'_> {
     }
 
     /// Sum of derivative x cell, both cut on the integers.
-    fn capped_gradient(&self, clocks: &Noise<'_, LInf>, signs: usize, weights: &[f64], loss: &Loss) -> Result<(Vec<i64>, Grid)> {
-        let derivatives = self.score_derivatives(&clocks.grid, loss)?;
+    fn capped_gradient(
+        &self,
+        arrival_times: &Noise<'_, LInf>,
+        signs: usize,
+        weights: &[f64],
+        loss: &Loss,
+    ) -> Result<(Vec<i64>, Grid)> {
+        let derivatives = self.score_derivatives(&arrival_times.grid, loss)?;
         let dimension = self.data.dimension * loss.outputs;
-        let grid = self.grid(clocks, signs * dimension, &[clocks.grid.kind])?;
+        let grid = self.grid(arrival_times, signs * dimension, &[arrival_times.grid.kind])?;
         if weights.len() != dimension {
             return Err(Error::Mismatch { what: "the number of weights is not features x outputs" });
         }
-        let marks = self.chosen.marks(self.data.slots());
+        let marks = self.chosen.marks(self.data.unit_count());
         let add = |range: Range<usize>, out: &mut [i64]| {
             add_gradients(self.data, range, marks.as_deref(), weights, loss, derivatives, out);
         };
@@ -242,8 +253,8 @@ impl Batch<'_> {
             let mut sum = vec![0f64; d * k];
             let (mut scores, mut derivatives) = (vec![0f64; k], vec![0f64; k]);
             let mut integers = Vec::new();
-            self.chosen.each(range, |slot| {
-                let unit = self.data.unit(slot);
+            self.chosen.each(range, |unit_index| {
+                let unit = self.data.unit(unit_index);
                 sum.fill(0.0);
                 for row in 0..unit.rows() {
                     for o in 0..k {

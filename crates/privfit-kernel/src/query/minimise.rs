@@ -8,7 +8,7 @@ use crate::batch::Batch;
 use crate::engine::Needs;
 use crate::error::{Error, Result};
 use crate::loss::Loss;
-use crate::mechanism::Reach;
+use crate::mechanism::Sensitivity;
 use crate::norm::{L2, Norm};
 use crate::numerics::Numerics;
 use crate::rng::Stream;
@@ -73,7 +73,7 @@ impl<'d> Query<'d> for Minimise<'_, 'd> {
             term.iter_mut().zip(&integers).for_each(|(t, z)| *t = *z as f64 * unit);
             linear_bound = l.longest(self.problem.loss, run.data.row_norm, dimension);
         }
-        let marks = self.on.chosen.marks(run.data.slots());
+        let marks = self.on.chosen.marks(run.data.unit_count());
         let seam = run.seam.clone();
         let objective = Objective {
             data: run.data,
@@ -101,8 +101,8 @@ impl<'d> Query<'d> for Minimise<'_, 'd> {
 
 impl Run<'_> {
     /// Solves, and in an audit looks at the gradient where the other world ended.
-    pub(crate) fn solves(&mut self, mut objective: Objective<'_>, tilted: bool) -> Result<Vec<f64>> {
-        if !tilted || matches!(self.audit, None | Some(Audit::Listen(_))) {
+    pub(crate) fn solves(&mut self, mut objective: Objective<'_>, perturbed: bool) -> Result<Vec<f64>> {
+        if !perturbed || matches!(self.audit, None | Some(Audit::Capture(_))) {
             return objective.solve();
         }
         let floor = objective.limits().floor();
@@ -123,7 +123,7 @@ impl Run<'_> {
         let mut movement = Movement {
             what: "gradient at the minimiser",
             norm: L2::NAME,
-            reach: Reach { zero_out: PARTS, replace_one: 2 * PARTS },
+            sensitivity: Sensitivity { zero_out: PARTS, replace_one: 2 * PARTS },
             moved: u64::MAX,
             agrees: false,
         };
@@ -231,7 +231,7 @@ impl LinearTerm {
         self.noise_multiplier * loss.lipschitz * row_norm * longer
     }
 
-    /// A length that the term exceeds with a probability below e^-800. The L1 norm of Laplace noise has a gamma law.
+    /// A length that the term exceeds with a probability below e^-800. The L1 norm of Laplace noise has a gamma distribution.
     fn longest(&self, loss: &Loss, row_norm: f64, dimension: usize) -> f64 {
         let d = dimension as f64;
         self.scale(loss, row_norm, dimension) * if self.pure { 2.0 * d + 1700.0 } else { d.sqrt() + 40.0 }

@@ -21,6 +21,6 @@ pub(crate) mod vertices;
 #[cfg(test)]
 mod descent_tests;
 #[cfg(test)]
-mod tilt_tests;
+mod perturbed_tests;
 #[cfg(test)]
 mod vertices_tests;

@@ -34,7 +34,7 @@ impl Objective<'_> {
         let count = (50 * d).max(rows / 32).clamp(2_048, 32_768).min(rows / 4);
         let global = |i: usize| (i as u128 * rows as u128 / count as u128) as usize;
         let before = (0..count).take_while(|i| global(*i) < data.first).count();
-        let own = (before..count).map(global).take_while(|row| *row < data.first + data.slots());
+        let own = (before..count).map(global).take_while(|row| *row < data.first + data.unit_count());
         let own = data.picked(own.map(|row| row - data.first))?;
         Ok(Some(match self.seam {
             None => own,
@@ -46,7 +46,7 @@ impl Objective<'_> {
 
 impl Preconditioner {
     /// From curvatures at a point, taken over scores `step` to either side; none where there is nothing to gain. Wide steps are for the way: a
-    /// loss may have corners in its derivative, and rows next to one must not count as flat or steep. Narrow ones are for the end, where the
+    /// loss may have kinks in its derivative, and rows next to one must not count as flat or steep. Narrow ones are for the end, where the
     /// rows have chosen their sides.
     pub(crate) fn at(of: &Objective<'_>, theta: &[f64], step: f64) -> Result<Option<Preconditioner>> {
         let (data, loss, ridge) = (of.data, of.problem.loss, of.problem.ridge);
@@ -54,8 +54,12 @@ impl Preconditioner {
         let table = data.table();
         if data.is_sparse() {
             // Squares of cells are below 2^30.
-            let add = |slots: Range<usize>, out: &mut [i64]| {
-                let rows = if slots.is_empty() { 0..0 } else { data.rows_of(slots.start).start..data.rows_of(slots.end - 1).end };
+            let add = |unit_count: Range<usize>, out: &mut [i64]| {
+                let rows = if unit_count.is_empty() {
+                    0..0
+                } else {
+                    data.rows_of(unit_count.start).start..data.rows_of(unit_count.end - 1).end
+                };
                 rows.for_each(|row| table.each(row, |j, x| out[j] += i64::from(i32::from(x) * i32::from(x))));
             };
             let squares = of.total(1, d, &add)?;
@@ -72,10 +76,10 @@ impl Preconditioner {
         // The largest entry that there can be is below 2^60 steps of the grid.
         let most = data.total() as f64 * data.rows_per_unit as f64 * loss.smoothness * data.row_norm * data.row_norm;
         let scale = 2f64.powi((60.0 - most.max(f64::MIN_POSITIVE).log2()).floor() as i32);
-        let add = |slots: Range<usize>, out: &mut [i64]| {
+        let add = |unit_count: Range<usize>, out: &mut [i64]| {
             let mut tile = CurvatureTile::new(data, loss, &weights, wide, step);
-            for start in slots.clone().step_by(BLOCK) {
-                let end = (start + BLOCK).min(slots.end);
+            for start in unit_count.clone().step_by(BLOCK) {
+                let end = (start + BLOCK).min(unit_count.end);
                 tile.add(data.rows_of(start).start..data.rows_of(end - 1).end, exact, unit, scale, out);
             }
         };

@@ -34,7 +34,7 @@ pub(crate) struct Objective<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct ProblemSize {
     /// Units.
-    pub slots: usize,
+    pub unit_count: usize,
     /// Most rows of one unit.
     pub rows_per_unit: usize,
     /// Features of a row.
@@ -49,7 +49,7 @@ impl ProblemSize {
     /// Of all records.
     pub(crate) fn of(data: &Dataset) -> ProblemSize {
         ProblemSize {
-            slots: data.total(),
+            unit_count: data.total(),
             rows_per_unit: data.rows_per_unit,
             features: data.dimension,
             row_norm: data.row_norm,

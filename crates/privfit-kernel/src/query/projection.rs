@@ -69,7 +69,7 @@ impl PublicRows {
 }
 
 /// Bound on what float errors add to the distance of two vectors seen through rows of so many cells: each product is off by u times its
-/// number of terms, relative to sizes whose squares add up to at most features x norm^2 x longest^2; twice, and the cut besides.
+/// number of terms, relative to sizes whose squares add up to at most features x norm^2 x longest^2; twice, and the clipped besides.
 pub fn products_error(features: usize, norm: f64, longest: f64) -> f64 {
     let k = features as f64;
     4.0 * (k + 8.0) * f64::EPSILON * k.sqrt() * norm * longest
@@ -103,14 +103,14 @@ impl Query<'_> for Project<'_> {
         let norm = norm_bound(self.rows);
         let length = self.value.value.iter().map(|w| w * w).sum::<f64>().sqrt();
         let factor = if length > self.longest { self.longest / length } else { 1.0 };
-        let cut: Vec<f64> = self.value.value.iter().map(|w| w * factor).collect();
+        let clipped: Vec<f64> = self.value.value.iter().map(|w| w * factor).collect();
         let error = products_error(self.rows.features, norm, self.longest);
         let claim = Theorem {
             reason: "the claim of the vector times the largest singular value of public rows, and the float error of the products",
             zero_out: theorem.zero_out * norm + error,
             replace_one: theorem.replace_one * norm + error,
         };
-        Ok(Sensitive { value: self.rows.times(&cut), claim: Some(claim), ..self.value })
+        Ok(Sensitive { value: self.rows.times(&clipped), claim: Some(claim), ..self.value })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Minimisation with a certificate: the proof rests on the gradient at the end, not on the solver.
 //!
-//! Derivatives in f64 on the fixed-point rows, f64 sums inside of blocks of 1024 slots cut by slot number, block sums rounded to a
+//! Derivatives in f64 on the fixed-point rows, f64 sums inside of blocks of 1024 units cut by unit index, block sums rounded to a
 //! public grid and added as integers: every engine gives the same bits. The certified gradient norm is the measured one plus a
 //! floor for this rounding; without the floor a tolerance could be claimed that the arithmetic cannot reach.
 
@@ -26,7 +26,7 @@ struct Path {
     arrived: bool,
 }
 
-/// Slots in a floating-point block.
+/// Units in a floating-point block.
 pub(crate) const BLOCK: usize = 1024;
 
 /// What is known about a minimisation before data are opened: how fine sums are, how far the solver goes, how exact it can be.
@@ -42,7 +42,7 @@ pub(crate) struct Limits<'a> {
 impl Limits<'_> {
     /// Most rows that these units can have: public, unlike the number that they do have.
     fn rows(&self) -> f64 {
-        (self.size.slots as f64 * self.size.rows_per_unit as f64).max(1.0)
+        (self.size.unit_count as f64 * self.size.rows_per_unit as f64).max(1.0)
     }
 
     /// Bits after the point of block sums: fewer if the sum of all rows would not fit.
@@ -70,7 +70,7 @@ impl Limits<'_> {
     pub(crate) fn floor_within(&self, radius: f64) -> f64 {
         let d = (self.size.features * self.loss.outputs) as f64;
         let rows = self.rows();
-        let blocks = (self.size.slots as f64 / BLOCK as f64).ceil();
+        let blocks = (self.size.unit_count as f64 / BLOCK as f64).ceil();
         let (derivative, row) = (self.loss.lipschitz, self.size.row_norm);
         let rounding = d.sqrt() * blocks * 2f64.powi(-self.bits() - 1);
         // A score is off by u |theta| |x| for each of the additions behind one another: of one in 8 terms, and 12 more, for dense
@@ -113,7 +113,7 @@ impl Objective<'_> {
         add: &(dyn Fn(std::ops::Range<usize>, &mut [i64]) + Sync),
     ) -> Result<Vec<i64>> {
         let mut share = vec![0i64; length];
-        self.threads.sum(&Pass { slots: self.data.slots(), granule, add }, &mut share);
+        self.threads.sum(&Pass { unit_count: self.data.unit_count(), granule, add }, &mut share);
         match self.seam {
             None => Ok(share),
             Some(seam) => seam.collect(share),
@@ -195,7 +195,7 @@ impl Objective<'_> {
         // A diagonal says little about how long a step is, and what is learned from one that is far too long misleads the next ones.
         let enough = if matches!(matrix, Some(Preconditioner::Diagonal(_))) { 0.5 } else { 0.9 };
         let mut path = self.walk(start, matrix, radius, (200, enough), &certified)?;
-        // Losses with sharp corners: the curvature at the point itself, again and again, narrower and narrower.
+        // Losses with sharp kinks: the curvature at the point itself, again and again, narrower and narrower.
         for round in 0..200 {
             if path.arrived {
                 return Ok(path.theta);

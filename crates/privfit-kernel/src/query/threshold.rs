@@ -17,7 +17,7 @@ use crate::account::Event;
 use crate::audit::{Facts, Out};
 use crate::engine::Needs;
 use crate::error::{Error, Result};
-use crate::mechanism::Reach;
+use crate::mechanism::Sensitivity;
 use crate::norm::{LInf, Norm};
 use crate::quiet::quietly;
 use crate::rng::Stream;
@@ -178,8 +178,9 @@ impl<M> Query<'_> for StableLabel<'_, M> {
         }
         let (winner, distance) = margin(&votes);
         let passed = i128::from(distance) * i128::from(test.step) + i128::from(noise) > i128::from(level);
-        let reach = Reach { zero_out: 1, replace_one: 1 };
-        let facts = || Facts { what: "distance to another label", norm: LInf::NAME, reach, event: test.stretch(), unit: 1.0 };
+        let sensitivity = Sensitivity { zero_out: 1, replace_one: 1 };
+        let facts =
+            || Facts { what: "distance to another label", norm: LInf::NAME, sensitivity, event: test.stretch(), unit: 1.0 };
         let label = match run.leaves(facts, &[distance as i64], Out::Set(passed.then(|| vec![winner]), vec![winner])) {
             Out::Set(label, _) => label.and_then(|l| l.first().copied()),
             _ => None,

@@ -27,9 +27,9 @@ pub struct UnitState {
 
 impl UnitState {
     /// The state of a unit, if it has one.
-    pub(crate) fn of(&self, slot: usize) -> Option<&[f64]> {
-        let at = slot * self.length;
-        self.present[slot].then(|| &self.values[at..at + self.length])
+    pub(crate) fn of(&self, unit_index: usize) -> Option<&[f64]> {
+        let at = unit_index * self.length;
+        self.present[unit_index].then(|| &self.values[at..at + self.length])
     }
 }
 
@@ -43,11 +43,11 @@ impl Query<'_> for BeginState {
     type Output = UnitState;
 
     fn execute(self, run: &mut Run<'_>) -> Result<UnitState> {
-        let slots = run.data.slots();
-        let size = slots.checked_mul(self.length).ok_or(Error::Memory)?;
+        let unit_count = run.data.unit_count();
+        let size = unit_count.checked_mul(self.length).ok_or(Error::Memory)?;
         let mut present = Vec::new();
-        grow(&mut present, slots);
-        present.extend((0..slots).map(|slot| holds_data(run.data.unit(slot))));
+        grow(&mut present, unit_count);
+        present.extend((0..unit_count).map(|unit_index| holds_data(run.data.unit(unit_index))));
         Ok(UnitState { length: self.length, values: zeros(size), present, data: run.data.id })
     }
 }
@@ -79,10 +79,10 @@ impl Query<'_> for UpdateState<'_> {
         }
         let length = self.state.length;
         let mut next = vec![0f64; length];
-        for slot in (0..run.data.slots()).filter(|slot| self.state.present[*slot]) {
-            let own = &mut self.state.values[slot * length..(slot + 1) * length];
+        for unit_index in (0..run.data.unit_count()).filter(|unit_index| self.state.present[*unit_index]) {
+            let own = &mut self.state.values[unit_index * length..(unit_index + 1) * length];
             next.copy_from_slice(own);
-            let calm = quietly(|| (self.compute)(&self.message.values, run.data.unit(slot), own, &mut next)).is_some();
+            let calm = quietly(|| (self.compute)(&self.message.values, run.data.unit(unit_index), own, &mut next)).is_some();
             match calm && next.iter().all(|x| x.is_finite()) {
                 true => own.copy_from_slice(&next),
                 false => own.fill(0.0),

@@ -1,31 +1,31 @@
-//! Scores of the corners of an L1 ball or simplex along a Frank-Wolfe path, kept up to date instead of summed anew: a step costs
-//! about the non-zero cells of the rows that it touches, not of all rows, and a choice does not look at every corner
-//! (`ladder.rs`).
+//! Scores of the vertices of an L1 ball or simplex along a Frank-Wolfe path, kept up to date instead of summed anew: a step costs
+//! about the non-zero cells of the rows that it touches, not of all rows, and a choice does not look at every vertex
+//! (`bucket_sampler.rs`).
 //!
 //! *What it computes.* The score of coordinate j is minus the sum over records of q_i x_ij: q_i the record's derivative as an integer,
 //! cut at the derivative limit, x_ij its cell cut at the cap, as in `Batch::gradient_scores`. Scores change by integer differences
 //! only, so at every moment they are exactly the sums for the derivatives as they are. Derivatives may be stale:
 //!
-//! 1. After a move w <- (1 - m) w + m s to the corner s = +-c e_j the rows with a cell in column j get a new margin and a new
+//! 1. After a move w <- (1 - m) w + m s to the vertex s = +-c e_j the rows with a cell in column j get a new margin and a new
 //!    derivative.
 //! 2. The factor 1 - m changes every margin. Margins are kept as shrink x raw margin, and only where the product of the factors
 //!    since the last time falls below `FRESH`, all margins are computed again from the weights and all derivatives from the margins.
 //!    That happens at every step as long as steps are large, and for m = 2/(t+2) about 2 ln T / ln(1/FRESH) times in T steps.
-//!    Margins come from the columns with a non-zero weight, so that a row which no chosen corner has met costs one derivative and no
+//!    Margins come from the columns with a non-zero weight, so that a row which no chosen vertex has met costs one derivative and no
 //!    cell.
 //! 3. A new derivative within 1/`PATIENCE` of the derivative limit of the one in force is not put in force. Late steps are short, and a
 //!    column that most rows have would cost all rows each time. (With 1024 in its place, or none, the loss reached was the same in
 //!    our trials.)
 //!
-//! *Privacy.* All three rules look at one record's own row and label, and at public numbers: the start, the chosen corners, the
+//! *Privacy.* All three rules look at one record's own row and label, and at public numbers: the start, the chosen vertices, the
 //! step sizes. So q_i is a function of record i and of what was released, stale or not, never of another record. One record's part
 //! of every score is then at most derivative limit x cap = the bound of the grid; replaced by another record it moves a score by at
-//! most twice that. This is the reach for which `Exponential::event` was made, and each choice is that event, admitted by the run
+//! most twice that. This is the sensitivity for which `Exponential::event` was made, and each choice is that event, admitted by the run
 //! before it is drawn. What is done in floating point (margins, derivatives) is done for each record by itself, so its rounding is part
 //! of q_i; that losses treat each row of a block by itself is tested for every loss, here as in `gradient.rs`.
 //!
 //! The column index and all that is kept are made of rows: they stay in here, and nothing reads a score. Time depends on data, as
-//! in all passes over sparse rows; that of a choice too, see `ladder.rs`.
+//! in all passes over sparse rows; that of a choice too, see `bucket_sampler.rs`.
 
 use crate::account::Event;
 use crate::audit::{Facts, Out};
@@ -35,14 +35,14 @@ use crate::error::disagree;
 use crate::error::{Error, Result};
 use crate::limits::ROW_LIMIT;
 use crate::loss::Loss;
-use crate::mechanism::{Exponential, Reach};
+use crate::mechanism::{Exponential, Sensitivity};
 use crate::memory::zeros;
 use crate::norm::{LInf, Norm};
 use crate::query::gradient::DerivativeGrid;
 use crate::rng::{Stream, Words};
 use crate::run::Query;
 use crate::run::Run;
-use crate::sampling::ladder::Ladder;
+use crate::sampling::bucket_sampler::BucketSampler;
 use crate::store::dataset::Dataset;
 use crate::store::rows::{Columns, TILE};
 use std::sync::Arc;
@@ -52,18 +52,18 @@ const FRESH: f64 = 0.85;
 /// A derivative stays in force until it is off by more than the derivative limit over this.
 const PATIENCE: u16 = 256;
 
-/// Scores of corners, held by the kernel between the steps of one path. No Debug, no Clone, no way to a score.
+/// Scores of vertices, held by the kernel between the steps of one path. No Debug, no Clone, no way to a score.
 pub struct VertexScores<'d> {
     data: &'d Dataset,
     columns: Columns,
     loss: Loss,
     grid: DerivativeGrid,
     event: Event,
-    reach: Reach,
+    sensitivity: Sensitivity,
     pub(crate) run: u64,
-    /// Minus the gradient: the score of the positive corner.
-    ladder: Ladder,
-    /// Changes of scores by the rows of this process that are not in the ladder yet, and which are not 0.
+    /// Minus the gradient: the score of the positive vertex.
+    bucket_sampler: BucketSampler,
+    /// Changes of scores by the rows of this process that are not in the bucketed sampler yet, and which are not 0.
     change: Vec<i64>,
     changed: Vec<u32>,
     seam: Arc<Seam<'d>>,
@@ -125,8 +125,13 @@ impl<'d> Query<'d> for ChooseVertex<'_, 'd> {
         let agreed = run.seam.agree(&[coordinate as u64, u64::from(negative)])?;
         let [coordinate, negative] = agreed[..] else { return Err(disagree()) };
         let (coordinate, negative) = (coordinate as usize, negative == 1);
-        let facts =
-            || Facts { what: "choice of a vertex", norm: LInf::NAME, reach: scores.reach(), event: scores.event(), unit: 1.0 };
+        let facts = || Facts {
+            what: "choice of a vertex",
+            norm: LInf::NAME,
+            sensitivity: scores.sensitivity(),
+            event: scores.event(),
+            unit: 1.0,
+        };
         Ok(match run.leaves(facts, scores.scores(), Out::Vertex(coordinate, negative)) {
             Out::Vertex(coordinate, negative) => (coordinate, negative),
             _ => (coordinate, negative),
@@ -139,16 +144,16 @@ impl<'d> VertexScores<'d> {
         let (data, grid) = (on.data, &mechanism.grid);
         let derivative_grid = on.score_derivatives(grid, loss)?;
         if loss.outputs != 1 {
-            return Err(Error::unsupported("scores of corners for several outputs", "use gradient_scores"));
+            return Err(Error::unsupported("scores of vertices for several outputs", "use gradient_scores"));
         }
         if !on.chosen.is_all() || on.origin.rate.is_some() {
-            return Err(Error::Mismatch { what: "scores of corners are kept for all records: use everyone()" });
+            return Err(Error::Mismatch { what: "scores of vertices are kept for all records: use everyone()" });
         }
         if !data.is_sparse() {
-            return Err(Error::unsupported("scores of corners for dense rows", "use gradient_scores"));
+            return Err(Error::unsupported("scores of vertices for dense rows", "use gradient_scores"));
         }
         on.seam.needs(Needs::Totals)?;
-        let (n, d) = (data.slots(), data.dimension);
+        let (n, d) = (data.unit_count(), data.dimension);
         if start.len() != d {
             return Err(Error::Mismatch { what: "the number of weights is not the number of features" });
         }
@@ -158,9 +163,9 @@ impl<'d> VertexScores<'d> {
             loss: loss.clone(),
             grid: derivative_grid,
             event: mechanism.event(),
-            reach: mechanism.grid.reach,
+            sensitivity: mechanism.grid.sensitivity,
             run: on.run,
-            ladder: Ladder::new(vec![0], grid.bits, !simplex),
+            bucket_sampler: BucketSampler::new(vec![0], grid.bits, !simplex),
             change: vec![0; d],
             changed: Vec::new(),
             seam: on.seam.clone(),
@@ -184,7 +189,7 @@ impl<'d> VertexScores<'d> {
                 each_part(data, derivative_grid, *row, -i64::from(derivative), |j, part| sums[j] += part);
             }
         }
-        scores.ladder = Ladder::new(on.seam.collect(sums)?, grid.bits, !simplex);
+        scores.bucket_sampler = BucketSampler::new(on.seam.collect(sums)?, grid.bits, !simplex);
         Ok(scores)
     }
 
@@ -193,15 +198,15 @@ impl<'d> VertexScores<'d> {
         self.event.clone()
     }
 
-    /// A coordinate, and whether its negative corner.
+    /// A coordinate, and whether its negative vertex.
     pub(crate) fn choose(&self, words: &mut impl Words) -> (usize, bool) {
-        self.ladder.draw(words)
+        self.bucket_sampler.draw(words)
     }
 
-    /// Moves the weights part of the way to the corner at a coordinate, which may be negative. Public numbers.
-    pub fn step(&mut self, coordinate: usize, corner: f64, part: f64) -> Result<()> {
-        if coordinate >= self.weights.len() || !corner.is_finite() || !(0.0..=1.0).contains(&part) {
-            return Err(Error::Mismatch { what: "a step goes from 0 to 1 of the way to a finite corner of the polytope" });
+    /// Moves the weights part of the way to the vertex at a coordinate, which may be negative. Public numbers.
+    pub fn step(&mut self, coordinate: usize, vertex: f64, part: f64) -> Result<()> {
+        if coordinate >= self.weights.len() || !vertex.is_finite() || !(0.0..=1.0).contains(&part) {
+            return Err(Error::Mismatch { what: "a step goes from 0 to 1 of the way to a finite vertex of the polytope" });
         }
         if let Err(place) = self.support.binary_search(&(coordinate as u32)) {
             self.support.insert(place, coordinate as u32);
@@ -211,14 +216,14 @@ impl<'d> VertexScores<'d> {
             for j in &self.support {
                 self.weights[*j as usize] *= shrink;
             }
-            self.weights[coordinate] += part * corner;
+            self.weights[coordinate] += part * vertex;
             self.shrink = 1.0;
             self.measure();
             self.renew(0..self.derivatives.len() as u32);
             return self.settle();
         }
         self.shrink = shrink;
-        let by = part * corner / shrink;
+        let by = part * vertex / shrink;
         self.weights[coordinate] += by;
         let by = by * self.data.row_norm / ROW_LIMIT as f64;
         let (rows, cells) = self.columns.column(coordinate);
@@ -230,20 +235,20 @@ impl<'d> VertexScores<'d> {
         self.settle()
     }
 
-    /// Puts the changes of all processes in the ladder, in the order of coordinates: which rows belong to which process changes nothing.
+    /// Puts the changes of all processes in the bucketed sampler, in the order of coordinates: which rows belong to which process changes nothing.
     fn settle(&mut self) -> Result<()> {
         if self.seam.divided() {
             let zero = vec![0i64; self.change.len()];
             let total = self.seam.collect(std::mem::replace(&mut self.change, zero))?;
             self.changed.clear();
-            total.iter().enumerate().filter(|(_, by)| **by != 0).for_each(|(j, by)| self.ladder.add(j, *by));
+            total.iter().enumerate().filter(|(_, by)| **by != 0).for_each(|(j, by)| self.bucket_sampler.add(j, *by));
             return Ok(());
         }
         self.changed.sort_unstable();
         for j in self.changed.drain(..) {
             let by = std::mem::take(&mut self.change[j as usize]);
             if by != 0 {
-                self.ladder.add(j as usize, by);
+                self.bucket_sampler.add(j as usize, by);
             }
         }
         Ok(())
@@ -264,20 +269,20 @@ impl<'d> VertexScores<'d> {
     /// The scores as they are, for audits.
     pub(crate) fn scores(&self) -> &[i64] {
         #[cfg(test)]
-        self.ladder.check();
-        self.ladder.scores()
+        self.bucket_sampler.check();
+        self.bucket_sampler.scores()
     }
 
     /// How far one record moves a score.
-    pub(crate) fn reach(&self) -> Reach {
-        self.reach
+    pub(crate) fn sensitivity(&self) -> Sensitivity {
+        self.sensitivity
     }
 
     /// Derivatives in force, margins from scratch, and the derivative limit.
     #[cfg(test)]
     pub(crate) fn derivatives(&self) -> (&[i16], Vec<f64>, f64) {
         let weights = self.weights();
-        let margin = |slot: usize| self.data.unit(slot).dot(0, &weights);
+        let margin = |unit_index: usize| self.data.unit(unit_index).dot(0, &weights);
         (&self.derivatives, (0..self.derivatives.len()).map(margin).collect(), f64::from(self.grid.limit))
     }
 

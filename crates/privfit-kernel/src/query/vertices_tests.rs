@@ -1,9 +1,9 @@
-//! Scores that are kept up to date: equal to scores from scratch, moved by one record by no more than the reach, chosen by the law.
+//! Scores that are kept up to date: equal to scores from scratch, moved by one record by no more than the sensitivity, chosen by the distribution.
 
 use crate::account::Event;
 use crate::engine::Threads;
 use crate::error::Error;
-use crate::sampling::ladder_tests::assert_law;
+use crate::sampling::bucket_sampler_tests::assert_distribution;
 use crate::tests::{LOGISTIC, shape};
 use crate::*;
 use std::sync::LazyLock;
@@ -54,8 +54,8 @@ fn from_scratch(data: &Dataset, mechanism: &Exponential, loss: &Loss, weights: &
     let mut run = Run::begin(data, &engine, &ENTROPY, &anything()).unwrap();
     let everyone = run.everyone().unwrap();
     run.at(mechanism, |run, scale| {
-        let clocks = run.draw(&scale, D)?;
-        Ok(everyone.gradient_scores(&clocks, weights, loss)?.values)
+        let arrival_times = run.draw(&scale, D)?;
+        Ok(everyone.gradient_scores(&arrival_times, weights, loss)?.values)
     })
     .unwrap()
 }
@@ -112,14 +112,14 @@ fn stale_scores_are_sums_for_stale_derivatives() {
         assert!(scores.weights().iter().zip(&weights).all(|(a, b)| (a - b).abs() < 1e-12));
         let (derivatives, margins, limit) = scores.derivatives();
         let mut sums = [0i64; D];
-        for (slot, derivative) in derivatives.iter().enumerate() {
+        for (unit_index, derivative) in derivatives.iter().enumerate() {
             let cell = |x: f64| (x * 32767.0).round() as i64;
-            data.unit(slot).each(0, |j, x| sums[j] -= i64::from(*derivative) * cell(x).clamp(-cap, cap));
-            let label = f64::from(data.unit(slot).label(0));
-            let fresh = -label / (1.0 + (margins[slot] * label).exp()) * limit;
+            data.unit(unit_index).each(0, |j, x| sums[j] -= i64::from(*derivative) * cell(x).clamp(-cap, cap));
+            let label = f64::from(data.unit(unit_index).label(0));
+            let fresh = -label / (1.0 + (margins[unit_index] * label).exp()) * limit;
             // The derivative moves by at most a quarter of the margin's way, and the margin at most by 1 - 0.85 of what it was.
-            let allowed = (0.25 * margins[slot].abs() * (1.0 / 0.85 - 1.0) + 1.0 / 256.0 + 1e-4) * limit + 1.0;
-            assert!((fresh - f64::from(*derivative)).abs() <= allowed, "{fresh} {derivative} {}", margins[slot]);
+            let allowed = (0.25 * margins[unit_index].abs() * (1.0 / 0.85 - 1.0) + 1.0 / 256.0 + 1e-4) * limit + 1.0;
+            assert!((fresh - f64::from(*derivative)).abs() <= allowed, "{fresh} {derivative} {}", margins[unit_index]);
             stale += usize::from((fresh - f64::from(*derivative)).abs() > 2.0);
         }
         assert_eq!(scores.scores(), sums);
@@ -127,9 +127,9 @@ fn stale_scores_are_sums_for_stale_derivatives() {
     assert!(stale > 1000, "nothing was stale, so nothing was tested: {stale}");
 }
 
-/// Two data sets that differ in one record, one public path: no score moves by more than the reach, fresh or stale.
+/// Two data sets that differ in one record, one public path: no score moves by more than the sensitivity, fresh or stale.
 #[test]
-fn one_record_moves_a_kept_score_by_its_reach() {
+fn one_record_moves_a_kept_score_by_its_sensitivity() {
     let engine = Threads::new(1);
     let records: [Record; 9] = [
         (vec![], 1.0),
@@ -144,7 +144,7 @@ fn one_record_moves_a_kept_score_by_its_reach() {
     ];
     for (cap, fresh, patience) in [(1.0, 0.85, 128), (0.3, 0.85, 0), (1.0, 0.3, 500), (1.0, 1.0, 0)] {
         let mechanism = Exponential::for_gradients(1.0, 1.0, cap, 3.0).unwrap();
-        let reach = mechanism.grid.reach;
+        let sensitivity = mechanism.grid.sensitivity;
         let along = |record: &Record| -> Vec<Vec<i64>> {
             let data = sparse_data(40, Some((7, record.clone())));
             let mut run = Run::begin(&data, &engine, &ENTROPY, &anything()).unwrap();
@@ -172,15 +172,18 @@ fn one_record_moves_a_kept_score_by_its_reach() {
         for (i, a) in all.iter().enumerate() {
             for b in &all[..i] {
                 let moved = a.iter().flatten().zip(b.iter().flatten()).map(|(x, y)| x.abs_diff(*y)).max().unwrap();
-                assert!(moved <= reach.replace_one, "{moved} above {}", reach.replace_one);
+                assert!(moved <= sensitivity.replace_one, "{moved} above {}", sensitivity.replace_one);
                 largest.1 = largest.1.max(moved);
             }
             let moved = a.iter().flatten().zip(all[0].iter().flatten()).map(|(x, y)| x.abs_diff(*y)).max().unwrap();
-            assert!(moved <= reach.zero_out, "{moved} above {}", reach.zero_out);
+            assert!(moved <= sensitivity.zero_out, "{moved} above {}", sensitivity.zero_out);
             largest.0 = largest.0.max(moved);
         }
-        let share = |moved: u64, reach: u64| moved as f64 / reach as f64;
-        assert!(share(largest.0, reach.zero_out) > 0.95 && share(largest.1, reach.replace_one) > 0.4, "{largest:?} {reach:?}");
+        let share = |moved: u64, sensitivity: u64| moved as f64 / sensitivity as f64;
+        assert!(
+            share(largest.0, sensitivity.zero_out) > 0.95 && share(largest.1, sensitivity.replace_one) > 0.4,
+            "{largest:?} {sensitivity:?}"
+        );
     }
 }
 
@@ -214,9 +217,9 @@ fn a_panic_is_one_record_s_own() {
     assert!(panics == unknown && panics != known);
 }
 
-/// The choice among 2 x 50 vertexs: as the race on scores from scratch makes it, and as the law says.
+/// The choice among 2 x 50 vertices: as the race on scores from scratch makes it, and as the distribution says.
 #[test]
-fn vertexs_are_chosen_by_the_law() {
+fn vertices_are_chosen_by_the_distribution() {
     let data = sparse_data(N, None);
     let (engine, entropy) = (Threads::new(1), Entropy::simulated(62));
     let mechanism = Exponential::for_gradients(1.0, 1.0, 1.0, 9.0).unwrap();
@@ -237,18 +240,18 @@ fn vertexs_are_chosen_by_the_law() {
             let (at, negative) = run.execute(ChooseVertex { scores: &scores }).unwrap();
             ours[at + if negative { D } else { 0 }] += 1.0;
             let chosen = run.at(&mechanism, |run, scale| {
-                let clocks = run.draw(&scale, 2 * D)?;
+                let arrival_times = run.draw(&scale, 2 * D)?;
                 // The same scores each time: only their choice is under test.
-                let bounded = everyone.gradient_scores(&clocks, &weights, &LOGISTIC)?;
-                run.execute(Choose { clocks, scores: &bounded, mechanism: &mechanism, count: 1 })
+                let bounded = everyone.gradient_scores(&arrival_times, &weights, &LOGISTIC)?;
+                run.execute(Choose { arrival_times, scores: &bounded, mechanism: &mechanism, count: 1 })
             });
             race[chosen.unwrap().indices()[0]] += 1.0;
         }
-        let law = |sign: f64| move |s: &i64| (sign * *s as f64 * 0.5f64.powi(mechanism.grid.bits as i32)).exp();
+        let distribution = |sign: f64| move |s: &i64| (sign * *s as f64 * 0.5f64.powi(mechanism.grid.bits as i32)).exp();
         let kept = scores.scores();
-        let exact: Vec<f64> = kept.iter().map(law(1.0)).chain(kept.iter().map(law(-1.0))).collect();
-        assert_law(&ours, &exact, seed);
-        assert_law(&race, &exact, seed);
+        let exact: Vec<f64> = kept.iter().map(distribution(1.0)).chain(kept.iter().map(distribution(-1.0))).collect();
+        assert_distribution(&ours, &exact, seed);
+        assert_distribution(&race, &exact, seed);
     }
 }
 
@@ -275,9 +278,9 @@ fn whole_paths_agree() {
                 continue;
             }
             let chosen = run.at(&mechanism, |run, scale| {
-                let clocks = run.draw(&scale, 2 * D)?;
-                let bounded = everyone.gradient_scores(&clocks, &weights, &LOGISTIC)?;
-                run.execute(Choose { clocks, scores: &bounded, mechanism: &mechanism, count: 1 })
+                let arrival_times = run.draw(&scale, 2 * D)?;
+                let bounded = everyone.gradient_scores(&arrival_times, &weights, &LOGISTIC)?;
+                run.execute(Choose { arrival_times, scores: &bounded, mechanism: &mechanism, count: 1 })
             });
             let at = chosen.unwrap().indices()[0];
             weights.iter_mut().for_each(|w| *w *= 1.0 - part);

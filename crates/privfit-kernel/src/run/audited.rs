@@ -52,14 +52,14 @@ impl<'d> Run<'d> {
     /// Keeps a copy of every vector that is released from now on; all of it is out anyway.
     pub fn keep_releases(&mut self) {
         if self.audit.is_none() {
-            self.audit = Some(Audit::Listen(Vec::new()));
+            self.audit = Some(Audit::Capture(Vec::new()));
         }
     }
 
-    /// The vectors that were released since `listen`.
-    pub fn kept_releases(&mut self) -> Vec<ReleasedVector> {
+    /// The vectors that were released since `capture`.
+    pub fn captured_releases(&mut self) -> Vec<ReleasedVector> {
         match &mut self.audit {
-            Some(Audit::Listen(heard)) => std::mem::take(heard),
+            Some(Audit::Capture(captured)) => std::mem::take(captured),
             _ => Vec::new(),
         }
     }
@@ -87,9 +87,9 @@ impl<'d> Run<'d> {
     pub(crate) fn leaves(&mut self, facts: impl FnOnce() -> Facts, integers: &[i64], out: Out) -> Out {
         match &mut self.audit {
             None => out,
-            Some(Audit::Listen(heard)) => {
+            Some(Audit::Capture(captured)) => {
                 if let Out::Numbers(numbers) = &out {
-                    heard.push(ReleasedVector { numbers: numbers.clone(), unit: facts().unit });
+                    captured.push(ReleasedVector { numbers: numbers.clone(), unit: facts().unit });
                 }
                 out
             }
@@ -114,7 +114,7 @@ impl<'d> Run<'d> {
                     agrees &= (*near).min(*here) == 0;
                     moved = moved.max(near.max(here).unsigned_abs() + 1);
                 }
-                movements.push(Movement { what: facts.what, norm: facts.norm, reach: first.reach, moved, agrees });
+                movements.push(Movement { what: facts.what, norm: facts.norm, sensitivity: first.sensitivity, moved, agrees });
                 if std::mem::discriminant(forced) == std::mem::discriminant(&out) { forced.clone() } else { out }
             }
         }

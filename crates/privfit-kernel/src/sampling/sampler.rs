@@ -6,15 +6,15 @@
 //! random word picks a cell, a sign and a position in it. About nine cells of ten lie wholly below the curve and are accepted
 //! at once; in the others a uniform height is compared with the curve, in doubles with a margin of 2^-40, and where that does
 //! not decide, to any precision (`exact.rs`). One cell stands for everything beyond the last column, with blocks of halving
-//! probability. Every comparison is exact, so the law is exact; a table entry that is off costs speed, never exactness.
+//! probability. Every comparison is exact, so the distribution is exact; a table entry that is off costs speed, never exactness.
 //!
-//! The law is cut at 2^62, which is 2^22 scales for m = 40: a mass below e^-(2^21).
+//! The distribution is clipped at 2^62, which is 2^22 scales for m = 40: a mass below e^-(2^21).
 
 use super::exact;
 use crate::rng::Words;
 use std::sync::OnceLock;
 
-/// The law of the noise.
+/// The distribution of the noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Gaussian,
@@ -101,7 +101,7 @@ impl Table {
     }
 }
 
-/// A sampler for one law and scale.
+/// A sampler for one distribution and scale.
 #[derive(Clone, Copy)]
 pub(crate) struct Sampler {
     shape: Shape,
@@ -126,8 +126,8 @@ impl Sampler {
     pub(crate) fn fill(&self, words: &mut impl Words, out: &mut [i64]) {
         let cells: &[u32; CELLS] = self.table.cells.as_slice().try_into().expect("a table has 4096 cells");
         let mask = (1u64 << self.column) - 1;
-        for slot in out {
-            *slot = loop {
+        for unit_index in out {
+            *unit_index = loop {
                 let word = words.word();
                 let cell = cells[(word as usize) & (CELLS - 1)];
                 let negative = word >> CELL_BITS & 1;

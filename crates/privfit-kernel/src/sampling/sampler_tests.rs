@@ -13,16 +13,16 @@ fn chi_square_limit(degrees: f64) -> f64 {
 
 fn probabilities(shape: Shape, m: u32) -> (Vec<f64>, i64) {
     let scale = 2f64.powi(m as i32);
-    let reach = (40.0 * scale) as i64;
-    let weights: Vec<f64> = (-reach..=reach).map(|x| shape.height(x.unsigned_abs() as f64 / scale)).collect();
+    let sensitivity = (40.0 * scale) as i64;
+    let weights: Vec<f64> = (-sensitivity..=sensitivity).map(|x| shape.height(x.unsigned_abs() as f64 / scale)).collect();
     let total: f64 = weights.iter().sum();
-    (weights.into_iter().map(|w| w / total).collect(), reach)
+    (weights.into_iter().map(|w| w / total).collect(), sensitivity)
 }
 
-/// Chi-square of `draws` samples against the exact law; cells with few expected draws are pooled outwards.
+/// Chi-square of `draws` samples against the exact distribution; cells with few expected draws are pooled outwards.
 fn chi_square(shape: Shape, m: u32, seed: u8, draws: usize, sampler: &Sampler) -> (f64, f64) {
-    let (law, reach) = probabilities(shape, m);
-    let mut counts = vec![0u64; law.len()];
+    let (distribution, sensitivity) = probabilities(shape, m);
+    let mut counts = vec![0u64; distribution.len()];
     let mut rng = NoiseRng::from_key([seed; 32]);
     let mut buffer = vec![0i64; 1 << 16];
     let mut left = draws;
@@ -30,7 +30,7 @@ fn chi_square(shape: Shape, m: u32, seed: u8, draws: usize, sampler: &Sampler) -
         let n = left.min(buffer.len());
         sampler.fill(&mut rng, &mut buffer[..n]);
         for x in &buffer[..n] {
-            counts[(x.clamp(&-reach, &reach) + reach) as usize] += 1;
+            counts[(x.clamp(&-sensitivity, &sensitivity) + sensitivity) as usize] += 1;
         }
         left -= n;
     }
@@ -38,7 +38,7 @@ fn chi_square(shape: Shape, m: u32, seed: u8, draws: usize, sampler: &Sampler) -
     let mut side = |order: &mut dyn Iterator<Item = usize>| {
         let (mut expected, mut observed) = (0.0, 0.0);
         for i in order {
-            expected += law[i] * draws as f64;
+            expected += distribution[i] * draws as f64;
             observed += counts[i] as f64;
             if expected >= 20.0 {
                 statistic += (observed - expected) * (observed - expected) / expected;
@@ -51,14 +51,14 @@ fn chi_square(shape: Shape, m: u32, seed: u8, draws: usize, sampler: &Sampler) -
             degrees += 1.0;
         }
     };
-    side(&mut (reach as usize..law.len()));
-    side(&mut (0..reach as usize).rev());
+    side(&mut (sensitivity as usize..distribution.len()));
+    side(&mut (0..sensitivity as usize).rev());
     (statistic, degrees)
 }
 
-/// T-N1: the whole law for small scales, 10^7 draws, three keys.
+/// T-N1: the whole distribution for small scales, 10^7 draws, three keys.
 #[test]
-fn law_is_exact_for_small_scales() {
+fn distribution_is_exact_for_small_scales() {
     for shape in [Shape::Gaussian, Shape::Laplace] {
         for m in 0..=6 {
             for seed in 1..=3 {
@@ -73,14 +73,14 @@ fn law_is_exact_for_small_scales() {
 /// The test above can fail: a zero of double weight, the mistake that the sign bit invites, is seen at once.
 #[test]
 fn a_zero_of_double_weight_would_be_seen() {
-    let (law, reach) = probabilities(Shape::Gaussian, 3);
+    let (distribution, sensitivity) = probabilities(Shape::Gaussian, 3);
     let draws = 1e7;
-    let zero = law[reach as usize];
-    let broken: f64 = law
+    let zero = distribution[sensitivity as usize];
+    let broken: f64 = distribution
         .iter()
         .enumerate()
-        .map(|(i, p)| if i == reach as usize { 2.0 * p / (1.0 + zero) } else { p / (1.0 + zero) })
-        .zip(&law)
+        .map(|(i, p)| if i == sensitivity as usize { 2.0 * p / (1.0 + zero) } else { p / (1.0 + zero) })
+        .zip(&distribution)
         .map(|(b, p)| draws * (b - p) * (b - p) / p.max(1e-300))
         .sum();
     assert!(broken > chi_square_limit(100.0), "{broken}");
@@ -102,8 +102,13 @@ fn tails_are_right() {
             left -= n;
         }
         let p = if m == 4 {
-            let (law, reach) = probabilities(shape, m);
-            law.iter().enumerate().filter(|(i, _)| (*i as i64 - reach).unsigned_abs() > 4 << m).map(|(_, p)| p).sum()
+            let (distribution, sensitivity) = probabilities(shape, m);
+            distribution
+                .iter()
+                .enumerate()
+                .filter(|(i, _)| (*i as i64 - sensitivity).unsigned_abs() > 4 << m)
+                .map(|(_, p)| p)
+                .sum()
         } else if shape == Shape::Gaussian {
             libm::erfc(4.0 / 2f64.sqrt())
         } else {
@@ -113,7 +118,7 @@ fn tails_are_right() {
         // Bernstein: P(|N - mean| > sqrt(2 mean x) + x) <= 2 e^-x.
         assert!((far as f64 - mean).abs() < (2.0 * mean * (X + 1.0)).sqrt() + X + 1.0, "{shape:?} {m}: {far} {mean}");
     }
-    // Every tail block is accepted with a probability below one, for every scale: otherwise the law would be cut.
+    // Every tail block is accepted with a probability below one, for every scale: otherwise the distribution would be cut.
     for shape in [Shape::Gaussian, Shape::Laplace] {
         for m in 0..=Sampler::LARGEST {
             let s = Sampler::new(shape, m);
@@ -131,16 +136,16 @@ fn tails_are_right() {
     }
 }
 
-/// T-N2: at m = 40 the scaled law is continuous for all that 10^7 draws can see: moments 1 to 6 and Kolmogorov-Smirnov.
+/// T-N2: at m = 40 the scaled distribution is continuous for all that 10^7 draws can see: moments 1 to 6 and Kolmogorov-Smirnov.
 #[test]
-fn law_is_right_for_large_scales() {
+fn distribution_is_right_for_large_scales() {
     let n = 10_000_000usize;
     for shape in [Shape::Gaussian, Shape::Laplace] {
         let mut draws = vec![0i64; n];
         Sampler::new(shape, 40).fill(&mut NoiseRng::from_key([77; 32]), &mut draws);
         let scale = 2f64.powi(-40);
         let moment = |k: i32| draws.iter().map(|x| (*x as f64 * scale).powi(k)).sum::<f64>() / n as f64;
-        // E|X|^2k: (2k-1)!! for the Gaussian, (2k)! for the Laplace law.
+        // E|X|^2k: (2k-1)!! for the Gaussian, (2k)! for the Laplace distribution.
         let even = |k: u32| -> f64 {
             match shape {
                 Shape::Gaussian => (1..=k).map(|i| f64::from(2 * i - 1)).product(),

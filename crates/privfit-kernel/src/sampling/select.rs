@@ -1,8 +1,8 @@
-//! The exponential mechanism, exactly: an exponential race with lazily refined clocks.
+//! The exponential mechanism, exactly: an exponential race with lazily refined arrival times.
 //!
 //! Item i wins if E_i e^-(score_i / scale) is the smallest, E_i = -ln U_i with U_i uniform: P(i) is proportional to
 //! e^(score_i / scale). The first 64 bits of every U_i are drawn before the scores exist, so neither their number nor the time
-//! to draw them depends on data. Doubles decide unless two clocks are within their error, about once in 2^40 races; then more
+//! to draw them depends on data. Doubles decide unless two arrival times are within their error, about once in 2^40 races; then more
 //! bits are drawn and compared to any precision. A double Gumbel would never choose an item 41 scales below the top.
 
 use super::exact;
@@ -100,9 +100,9 @@ mod tests {
         (0..n).map(|_| rng.word() as i64).collect()
     }
 
-    /// Frequencies of the winner, and of the second, against the exact law.
+    /// Frequencies of the winner, and of the second, against the exact distribution.
     #[test]
-    fn law_of_the_race() {
+    fn distribution_of_the_race() {
         let mut rng = NoiseRng::from_key([21; 32]);
         let scores = [0i64, 1 << 39, 1 << 40, -(1 << 40), 3 << 39];
         let weights: Vec<f64> = scores.iter().map(|s| (*s as f64 * 0.5f64.powi(40)).exp()).collect();

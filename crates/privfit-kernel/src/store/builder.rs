@@ -192,7 +192,7 @@ impl DatasetBuilder {
         quantise::<L2>(&mut self.scratch, self.shape.row_norm, per_unit, ROW_LIMIT, &mut self.quantised);
     }
 
-    /// Ends the current unit: the next row belongs to the next slot. A unit may be empty.
+    /// Ends the current unit: the next row belongs to the next unit index. A unit may be empty.
     pub fn end_unit(&mut self) {
         self.in_unit = 0;
         let rows = self.labels.len();
@@ -224,8 +224,8 @@ impl DatasetBuilder {
             }
             units.finish()
         });
-        let slots = units.as_ref().map_or(rows, |u: &Memory<usize>| u.len() - 1);
-        let (first, total) = self.place.unwrap_or((0, slots));
+        let unit_count = units.as_ref().map_or(rows, |u: &Memory<usize>| u.len() - 1);
+        let (first, total) = self.place.unwrap_or((0, unit_count));
         let data = Dataset {
             rows: self.rows.finish(),
             labels: self.labels.finish(),
@@ -245,14 +245,14 @@ impl DatasetBuilder {
 
 impl Dataset {
     /// Some of the units, in this order, as records of their own.
-    pub(crate) fn picked(&self, slots: impl Iterator<Item = usize>) -> Result<Dataset> {
+    pub(crate) fn picked(&self, unit_count: impl Iterator<Item = usize>) -> Result<Dataset> {
         let units = self.units.as_ref().map(|_| self.rows_per_unit);
         let shape =
             RowShape { dimension: self.dimension, row_norm: self.row_norm, sparse: self.is_sparse(), rows_per_unit: units };
         let mut part = DatasetBuilder::collecting(shape, self.directory.clone())?;
         let d = self.dimension;
-        for slot in slots {
-            for row in self.rows_of(slot) {
+        for unit_index in unit_count {
+            for row in self.rows_of(unit_index) {
                 part.labels.push(self.labels[row]);
                 match (&mut part.rows, &self.rows) {
                     (Collected::Dense(to), Rows::Dense(from)) => to.extend(&from[row * d..(row + 1) * d]),
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_stay_in_the_ball_and_keep_their_slots() {
+    fn rows_stay_in_the_ball_and_keep_their_units() {
         let entropy = Entropy::simulated(1);
         for sparse in [false, true] {
             let mut b = DatasetBuilder::new(&entropy, shape(3, sparse, None)).unwrap();
@@ -328,11 +328,11 @@ mod tests {
             b.row(&[1e30, 1e30, -1e30], f32::INFINITY);
             b.sparse_row(&[(2, 0.25), (2, 9.0), (7, 1.0)], -1.0);
             let data = b.build();
-            assert_eq!(data.slots(), 4);
+            assert_eq!(data.unit_count(), 4);
             assert!(data.checked());
-            let cells = |slot: usize| {
+            let cells = |unit_index: usize| {
                 let mut out = vec![0.0; 3];
-                data.unit(slot).each(0, |i, x| out[i] = x);
+                data.unit(unit_index).each(0, |i, x| out[i] = x);
                 out
             };
             assert!((cells(0)[0] - 1.0).abs() < 1e-4 && (cells(0)[1] + 1.0).abs() < 1e-4);
@@ -351,7 +351,7 @@ mod tests {
                 let mut b = DatasetBuilder::new(&Entropy::simulated(1), shape(3, sparse, None)).unwrap();
                 assert_eq!(b.reserve(rows, 0), Err(Error::Memory), "{rows}");
                 b.row(&[1.0, 0.0, 0.0], 1.0);
-                assert_eq!(b.build().slots(), 1);
+                assert_eq!(b.build().unit_count(), 1);
             }
         }
     }
@@ -366,7 +366,7 @@ mod tests {
             b.end_unit();
         }
         let data = b.build();
-        assert_eq!(data.slots(), 3);
+        assert_eq!(data.unit_count(), 3);
         assert_eq!([0, 1, 2].map(|s| data.unit(s).rows()), [2, 0, 1]);
         // A unit without rows has nothing, not the rows of its neighbour; a row number too high is not another unit's row.
         let mut seen = 0;
@@ -380,7 +380,7 @@ mod tests {
             b.end_unit();
         }
         let data = b.build();
-        assert_eq!(data.slots(), 3);
+        assert_eq!(data.unit_count(), 3);
         assert_eq!([0, 1, 2].map(|s| data.unit(s).rows()), [1, 0, 1]);
     }
 }

@@ -49,7 +49,7 @@ pub struct RowShape {
 
 impl Dataset {
     /// Units of this process. Their number is public under zero-out and replace-one; under add-remove it must not leave the owner's hands.
-    pub fn slots(&self) -> usize {
+    pub fn unit_count(&self) -> usize {
         self.units.as_ref().map_or(self.labels.len(), |u| u.len() - 1)
     }
 
@@ -92,12 +92,12 @@ impl Dataset {
         out
     }
 
-    pub(crate) fn rows_of(&self, slot: usize) -> Range<usize> {
-        self.units.as_ref().map_or(slot..slot + 1, |u| u[slot]..u[slot + 1])
+    pub(crate) fn rows_of(&self, unit_index: usize) -> Range<usize> {
+        self.units.as_ref().map_or(unit_index..unit_index + 1, |u| u[unit_index]..u[unit_index + 1])
     }
 
-    pub(crate) fn unit(&self, slot: usize) -> Unit<'_> {
-        Unit { data: self, slot }
+    pub(crate) fn unit(&self, unit_index: usize) -> Unit<'_> {
+        Unit { data: self, unit_index }
     }
 }
 
@@ -105,18 +105,18 @@ impl Dataset {
 #[derive(Clone, Copy)]
 pub struct Unit<'u> {
     data: &'u Dataset,
-    slot: usize,
+    unit_index: usize,
 }
 
 impl<'u> Unit<'u> {
     /// Rows in this unit.
     pub fn rows(&self) -> usize {
-        self.data.rows_of(self.slot).len()
+        self.data.rows_of(self.unit_index).len()
     }
 
     /// Its own row of that number, if there is one: a unit never sees the rows of another.
     fn own(&self, row: usize) -> Option<usize> {
-        let rows = self.data.rows_of(self.slot);
+        let rows = self.data.rows_of(self.unit_index);
         (row < rows.len()).then_some(rows.start + row)
     }
 

@@ -9,7 +9,7 @@ use crate::rng::{Entropy, Rate, Stream, Words};
 /// How much is held out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum HeldOut {
-    /// So many units, for a number of units that is public: a uniform choice of slots.
+    /// So many units, for a number of units that is public: a uniform choice of units.
     Units(usize),
     /// Each unit by a coin of its own. One more record leaves the coins of the others as they are.
     Each(Rate),
@@ -18,7 +18,7 @@ pub enum HeldOut {
 /// Records to train on and records to try on.
 pub struct Split {
     pub(crate) train: Dataset,
-    pub(crate) trial: Dataset,
+    pub(crate) validation: Dataset,
     /// So many units were held out, and how many are left to train on is their number less that.
     pub(crate) by_count: bool,
 }
@@ -26,25 +26,25 @@ pub struct Split {
 impl Dataset {
     /// Divides the units. The coins stay secret.
     pub fn split(self, entropy: &Entropy, held_out: HeldOut) -> Result<Split> {
-        let slots = self.slots();
-        if slots != self.total() {
+        let unit_count = self.unit_count();
+        if unit_count != self.total() {
             return Err(Error::unsupported("held-out records of several processes", "hold out in one process"));
         }
         let mut rng = entropy.rng(Stream::Parts)?;
         let out = match held_out {
-            HeldOut::Each(rate) => rate.draw(slots, &mut rng),
+            HeldOut::Each(rate) => rate.draw(unit_count, &mut rng),
             HeldOut::Units(count) => {
                 if count == 0 {
                     return Err(Error::domain("units to hold out", count, "give at least 1"));
                 }
                 // How many there are may be private: no error depends on it.
-                let count = count.min(slots.saturating_sub(1));
+                let count = count.min(unit_count.saturating_sub(1));
                 let mut order: Vec<usize> = Vec::new();
-                grow(&mut order, slots);
-                order.extend(0..slots);
-                let mut out = zeros::<bool>(slots);
+                grow(&mut order, unit_count);
+                order.extend(0..unit_count);
+                let mut out = zeros::<bool>(unit_count);
                 for i in 0..count {
-                    let other = i + below((slots - i) as u64, &mut rng) as usize;
+                    let other = i + below((unit_count - i) as u64, &mut rng) as usize;
                     order.swap(i, other);
                     out[order[i]] = true;
                 }
@@ -52,8 +52,8 @@ impl Dataset {
             }
         };
         let by_count = matches!(held_out, HeldOut::Units(_));
-        let part = |wanted: bool| self.picked((0..slots).filter(|slot| out[*slot] == wanted));
-        Ok(Split { train: part(false)?, trial: part(true)?, by_count })
+        let part = |wanted: bool| self.picked((0..unit_count).filter(|unit_index| out[*unit_index] == wanted));
+        Ok(Split { train: part(false)?, validation: part(true)?, by_count })
     }
 }
 
@@ -93,16 +93,16 @@ mod tests {
                 let whole = data(sparse, units);
                 let rows = whole.labels.len();
                 let split = whole.split(&Entropy::simulated(3), held_out).unwrap();
-                assert_eq!(split.train.slots() + split.trial.slots(), 200);
-                assert_eq!(split.train.labels.len() + split.trial.labels.len(), rows);
+                assert_eq!(split.train.unit_count() + split.validation.unit_count(), 200);
+                assert_eq!(split.train.labels.len() + split.validation.labels.len(), rows);
                 if held_out == HeldOut::Units(30) {
-                    assert_eq!(split.trial.slots(), 30);
+                    assert_eq!(split.validation.unit_count(), 30);
                 }
                 let mut seen: Vec<f32> = Vec::new();
-                for part in [&split.train, &split.trial] {
+                for part in [&split.train, &split.validation] {
                     assert_ne!(part.id, 0);
-                    for slot in 0..part.slots() {
-                        let unit = part.unit(slot);
+                    for unit_index in 0..part.unit_count() {
+                        let unit = part.unit(unit_index);
                         for row in 0..unit.rows() {
                             let label = unit.label(row);
                             let mut first = 0.0;
@@ -119,17 +119,17 @@ mod tests {
             }
         }
         assert!(data(false, None).split(&Entropy::simulated(1), HeldOut::Units(0)).is_err());
-        assert_eq!(data(false, None).split(&Entropy::simulated(1), HeldOut::Units(200)).unwrap().train.slots(), 1);
+        assert_eq!(data(false, None).split(&Entropy::simulated(1), HeldOut::Units(200)).unwrap().train.unit_count(), 1);
     }
 
-    /// Which slots are held out depends on the seed and on nothing in the records.
+    /// Which units are held out depends on the seed and on nothing in the records.
     #[test]
     fn coins_look_at_no_record() {
         let marks = |change: bool| {
             let shape = RowShape { dimension: 1, row_norm: 1.0, sparse: false, rows_per_unit: None };
             let mut builder = DatasetBuilder::new(&Entropy::simulated(1), shape).unwrap();
             (0..50).for_each(|i| builder.row(&[if change { 0.9 } else { -0.1 }], i as f32));
-            builder.build().split(&Entropy::simulated(8), HeldOut::Units(10)).unwrap().trial.labels.to_vec()
+            builder.build().split(&Entropy::simulated(8), HeldOut::Units(10)).unwrap().validation.labels.to_vec()
         };
         assert_eq!(marks(false), marks(true));
         let mut rng = crate::NoiseRng::from_key([5; 32]);

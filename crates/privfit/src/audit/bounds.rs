@@ -1,4 +1,4 @@
-//! Exact confidence bounds: proportions by Clopper and Pearson, shifts of Gaussians by the non-central t law.
+//! Exact confidence bounds: proportions by Clopper and Pearson, shifts of Gaussians by the non-central t distribution.
 
 use std::f64::consts::FRAC_1_SQRT_2;
 
@@ -98,7 +98,7 @@ pub fn proportion(hits: u64, runs: u64, alpha: f64) -> (f64, f64) {
 }
 
 /// Lower confidence bound on (mean difference) / deviation of two Gaussian samples with one deviation: `statistic` is that ratio as
-/// measured, with the pooled deviation of `runs` in each world. Exact: the statistic has a non-central t law.
+/// measured, with the pooled deviation of `runs` in each world. Exact: the statistic has a non-central t distribution.
 pub fn shift(statistic: f64, runs: u64, alpha: f64) -> f64 {
     if !(statistic > 0.0) || runs < 2 {
         return 0.0;
@@ -106,7 +106,7 @@ pub fn shift(statistic: f64, runs: u64, alpha: f64) -> f64 {
     let degrees = 2.0 * runs as f64 - 2.0;
     let root = (runs as f64 / 2.0).sqrt();
     let t = statistic * root;
-    // P(T >= t) is the mean of P(N >= t s - shift) over s, the pooled deviation over the true one, which has a chi law.
+    // P(T >= t) is the mean of P(N >= t s - shift) over s, the pooled deviation over the true one, which has a chi distribution.
     let log_density = |s: f64| {
         let k = degrees;
         (2.0f64).ln() + 0.5 * k * (0.5 * k).ln() - libm::lgamma(0.5 * k) + (k - 1.0) * s.ln() - 0.5 * k * s * s
@@ -160,7 +160,7 @@ mod tests {
 
     /// For many runs the bound is the normal one; and 300 runs in a world see a quarter more than mu 2.
     #[test]
-    fn shifts_near_the_normal_law() {
+    fn shifts_near_the_normal_distribution() {
         let (mu, runs) = (2.0, 5000u64);
         let error = (2.0 / runs as f64 + mu * mu / (4.0 * runs as f64)).sqrt();
         let expected = mu + normal_quantile(1e-6) * error;

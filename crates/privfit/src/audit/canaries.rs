@@ -1,6 +1,6 @@
 //! One run with many canaries, for methods that release gradients: each canary is a record of its own coordinate and of the largest
 //! length, and takes part by a fair coin. The score of a canary is its coordinate in the sum of all that the steps released, which
-//! is what an attacker sees who sees everything. Steps are so short that weights stay near zero, where slopes are steepest.
+//! is what an attacker sees who sees everything. Steps are so short that weights stay near zero, where derivatives are steepest.
 //!
 //! *Judged.* Two bounds for any mechanism (`one_run.rs`), and one for mechanisms whose noise is independent in each coordinate, as ours
 //! is meant to be: canaries are then as many runs in two worlds. The first two cannot be had at a chance of a false alarm of 1e-6,
@@ -103,10 +103,10 @@ pub fn audit(question: &Question, canaries: u64, progress: &dyn Fn()) -> Result<
     let mut run = Run::begin(&data, &engine, &entropy, plan.event())?;
     run.keep_releases();
     let weights = plan.run(&mut run, progress)?;
-    let heard = run.kept_releases();
+    let captured = run.captured_releases();
     run.close(weights)?;
     // A canary of the second class pulls its coordinate of the gradient down.
-    let scores: Vec<f64> = (0..canaries as usize).map(|i| -heard.iter().map(|h| h.numbers[i]).sum::<f64>()).collect();
+    let scores: Vec<f64> = (0..canaries as usize).map(|i| -captured.iter().map(|h| h.numbers[i]).sum::<f64>()).collect();
     judge(&subject, &scores, &present)
 }
 

@@ -86,7 +86,7 @@ impl Rates {
     }
 }
 
-/// Runs both worlds and judges. `tick` is called once a run.
+/// Runs both worlds and judges. `progress` is called once a run.
 pub fn audit(subject: &dyn Subject, pair: &Pair, runs: usize, progress: &dyn Fn()) -> Result<Finding> {
     if runs < 30 {
         return Err(Error::misuse(format!("{runs} runs in each world are too few: give at least 30 (300 find a factor of two)")));
@@ -155,7 +155,7 @@ pub fn judge(claim: &Claim, one_gaussian: bool, pair: &'static str, a: &[Vec<f64
     let measured = ratio(&last_a, &last_b);
     let shift = shift(measured, last_a.len() as u64, alpha);
     let mut violations = Vec::new();
-    // A claim is a number that was rounded up, and a discrete law is off from the continuous one by less than this.
+    // A claim is a number that was rounded up, and a discrete distribution is off from the continuous one by less than this.
     let above = |found: f64, claimed: f64| found > claimed * (1.0 + 1e-6);
     if above(epsilon, claim.epsilon()) {
         violations.push(format!("epsilon is at least {epsilon:.3} and {:.3} is claimed", claim.epsilon()));

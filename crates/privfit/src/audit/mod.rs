@@ -3,7 +3,7 @@
 //!
 //! | audit | question | kind |
 //! |---|---|---|
-//! | [`sensitivity`] | does one record move what meets noise by more than its reach, or anything else at all? | exact, seconds |
+//! | [`sensitivity`] | does one record move what meets noise by more than its sensitivity, or anything else at all? | exact, seconds |
 //! | [`distribution`] | can two neighbouring data sets be told apart better than claimed? | many runs in two worlds |
 //! | [`canaries`] | can it be told which of many records took part in one run? | one run |
 //! | [`precision`] | are released numbers on their public grid, and can noise be computed from them? | exact, and 300 runs |

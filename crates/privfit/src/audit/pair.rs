@@ -19,14 +19,14 @@ pub struct Pair {
 }
 
 /// How pairs are made.
-pub const KINDS: [&str; 6] = ["random", "corner", "aligned", "outlier", "duplicate", "one against none"];
+pub const KINDS: [&str; 6] = ["random", "vertex", "aligned", "outlier", "duplicate", "one against none"];
 
 /// Where the cells of a record lie.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Anywhere,
     /// Each cell at one of its ends.
-    Corner,
+    Vertex,
     Top,
     Bottom,
     Middle,
@@ -74,7 +74,7 @@ impl RowMaker {
         let label = self.label(place, class, random);
         let number = |random: &mut Random, min: f64, max: f64| match place {
             Place::Anywhere => min + (max - min) * random.uniform(),
-            Place::Corner => [min, max][random.below(2)],
+            Place::Vertex => [min, max][random.below(2)],
             Place::Top => max,
             Place::Bottom => min,
             Place::Middle => 0.5 * (min + max),
@@ -99,7 +99,7 @@ impl RowMaker {
             }
             Features::Sparse { dimension, row_norm, bound } | Features::Dense { dimension, row_norm, bound } => {
                 let most = bound.unwrap_or(*row_norm).min(1e9);
-                // Long rows have a few cells, so that corners are as long as the schema allows.
+                // Long rows have a few cells, so that vertices are as long as the schema allows.
                 let some = (*dimension).min(if most == *row_norm { 4 } else { 64 });
                 let from = if place == Place::Top || place == Place::Bottom { 0 } else { random.below(*dimension - some + 1) };
                 let mut cells = vec![0.0; *dimension];
@@ -140,7 +140,7 @@ impl RowMaker {
         let place = match kind {
             "random" => Place::Anywhere,
             "outlier" => Place::Outside,
-            _ => Place::Corner,
+            _ => Place::Vertex,
         };
         let target = self.any(random, place);
         let other = match kind {
@@ -156,7 +156,7 @@ impl RowMaker {
                 "duplicate" => target.clone(),
                 "aligned" => other.clone(),
                 _ if !others.is_empty() => others[i % others.len()].clone(),
-                "corner" => self.any(random, Place::Corner),
+                "vertex" => self.any(random, Place::Vertex),
                 _ => self.any(random, Place::Anywhere),
             })
             .collect();
@@ -173,7 +173,7 @@ impl RowMaker {
         random: &mut Random,
     ) -> Pair {
         let rows = a.len();
-        // One record more or less must not move the others to other slots.
+        // One record more or less must not move the others to other units.
         let at = if adjacency == Adjacency::AddRemove { rows - 1 } else { random.below(rows) };
         a[at] = target;
         let mut b = a.to_vec();

@@ -41,10 +41,10 @@ pub fn grid(subject: &Shipped, worlds: &[Vec<Row>], progress: &dyn Fn()) -> Resu
         let mut run = Run::begin(&data, &engine, &entropy, plan.event())?;
         run.keep_releases();
         plan.run(&mut run, &|| {})?;
-        for heard in run.kept_releases() {
+        for captured in run.captured_releases() {
             out.releases += 1;
-            out.numbers += heard.numbers.len() as u64;
-            out.off += heard.numbers.iter().filter(|x| !on_grid(**x, heard.unit)).count() as u64;
+            out.numbers += captured.numbers.len() as u64;
+            out.off += captured.numbers.iter().filter(|x| !on_grid(**x, captured.unit)).count() as u64;
         }
         progress();
     }
@@ -133,7 +133,7 @@ pub fn inverse_rows() -> Vec<Row> {
         .collect()
 }
 
-/// The test on the shipped objective perturbation, with logistic loss. `tick` is called once a fit.
+/// The test on the shipped objective perturbation, with logistic loss. `progress` is called once a fit.
 pub fn objective(epsilon: f64, delta: f64, fits: u64, progress: &dyn Fn()) -> Result<Inverse> {
     let schema = Schema::parse(
         "[dataset]\nname = \"inverse\"\n[target]\nclasses = [\"0\", \"1\"]\n[features]\nkind = \"dense\"\ndimension = 3\nrow_norm = 1.0\n\

@@ -63,12 +63,12 @@ impl Recovered {
 
     /// Logarithm of the density of a release in a world, up to a constant that is the same in both.
     fn log_density(&self, world: usize, theta: f64) -> f64 {
-        let slope = |t: f64| gradient(&self.loss, &self.worlds[world], self.ridge, &[t])[0];
+        let derivative = |t: f64| gradient(&self.loss, &self.worlds[world], self.ridge, &[t])[0];
         let deviation = self.subject.prepared().plan.gradient_noise();
         // The loss is smooth but for its clip: a difference over a millionth is its second derivative.
         let step = 1e-6 * theta.abs().max(1.0);
-        let curvature = ((slope(theta + step) - slope(theta - step)) / (2.0 * step)).max(self.ridge);
-        curvature.ln() - 0.5 * (slope(theta) / deviation).powi(2)
+        let curvature = ((derivative(theta + step) - derivative(theta - step)) / (2.0 * step)).max(self.ridge);
+        curvature.ln() - 0.5 * (derivative(theta) / deviation).powi(2)
     }
 }
 

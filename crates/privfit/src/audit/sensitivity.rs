@@ -1,4 +1,4 @@
-//! Neighbouring pairs by the thousand, compared before noise: whatever meets noise moves by at most its reach, and everything else is
+//! Neighbouring pairs by the thousand, compared before noise: whatever meets noise moves by at most its sensitivity, and everything else is
 //! the same to the bit. No statistics, so no false alarms.
 
 use super::pair::{KINDS, Pair, RowMaker};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub struct Line {
     /// Values that were compared.
     pub values: u64,
-    /// Largest distance over reach.
+    /// Largest distance over sensitivity.
     pub largest: f64,
     /// Values that moved too far, or whose public facts differ.
     pub violations: u64,
@@ -38,7 +38,7 @@ impl Finding {
         self.unequal > 0 || self.lines.values().any(|l| l.violations > 0)
     }
 
-    /// Largest distance over reach of all.
+    /// Largest distance over sensitivity of all.
     pub fn largest(&self) -> f64 {
         self.lines.values().map(|l| l.largest).fold(0.0, f64::max)
     }
@@ -53,7 +53,8 @@ impl Finding {
             line.largest = line.largest.max(m.part);
             line.violations += u64::from(!m.holds);
             if !m.holds && self.first.is_none() {
-                self.first = Some(format!("{} of a pair of kind {:?} moved by {:.4} of its reach", m.what, pair.kind, m.part));
+                self.first =
+                    Some(format!("{} of a pair of kind {:?} moved by {:.4} of its sensitivity", m.what, pair.kind, m.part));
             }
         }
         if !compared.equal {
@@ -64,7 +65,7 @@ impl Finding {
     }
 }
 
-/// Compares pairs of all kinds, with generated records, or with one record of the given rows replaced. `tick` is called once a pair.
+/// Compares pairs of all kinds, with generated records, or with one record of the given rows replaced. `progress` is called once a pair.
 pub fn audit(
     subject: &dyn Subject,
     maker: &RowMaker,

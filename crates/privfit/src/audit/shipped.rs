@@ -66,7 +66,7 @@ pub fn small_schema(loss: Option<&str>) -> Result<Schema> {
         Some(l) if l.kind == Kind::Number && l.counts => "[target]\ncolumn = \"y\"\nbounds = [0, 1]\n",
         Some(l) if l.kind == Kind::Number => "[target]\ncolumn = \"y\"\nbounds = [-1.0, 1.0]\n",
         Some(l) if l.kind == Kind::Location => "",
-        Some(l) if l.many => "[target]\ncolumn = \"y\"\nclasses = [\"a\", \"b\", \"c\"]\n",
+        Some(l) if l.multiclass => "[target]\ncolumn = \"y\"\nclasses = [\"a\", \"b\", \"c\"]\n",
         _ => "[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n",
     };
     Schema::parse(&format!(

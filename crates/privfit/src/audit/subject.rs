@@ -61,8 +61,8 @@ pub fn total_mu(event: &Event, adjacency: Adjacency) -> Option<f64> {
         Event::Gaussian { noise_multiplier, replace_factor } => {
             Some(if replaces { *replace_factor } else { 1.0 } / noise_multiplier)
         }
-        Event::DiscreteGaussian { sigma, reach, replace_reach, .. } => {
-            Some(if replaces { *replace_reach } else { *reach } as f64 / *sigma as f64)
+        Event::DiscreteGaussian { sigma, sensitivity, replace_sensitivity, .. } => {
+            Some(if replaces { *replace_sensitivity } else { *sensitivity } as f64 / *sigma as f64)
         }
         Event::GaussianDp { mu } => Some(if replaces { 2.0 * mu } else { *mu }),
         Event::Repeat { times, event } | Event::AtMost { times, event } => {
@@ -89,7 +89,7 @@ pub struct Release {
 pub struct Moved {
     /// What kind of value.
     pub what: &'static str,
-    /// Distance over reach.
+    /// Distance over sensitivity.
     pub part: f64,
     /// Whether it is within reach, and everything public about it agrees.
     pub holds: bool,

@@ -52,9 +52,9 @@ pub struct Release {
     pub what: String,
     /// How often.
     pub times: u64,
-    /// Noise scale over the reach of one unit under zero-out, where it is noise on a sum.
+    /// Noise scale over the sensitivity of one unit under zero-out, where it is noise on a sum.
     pub noise_multiplier: Option<f64>,
-    /// Replace-one reach over zero-out reach.
+    /// Replace-one sensitivity over zero-out sensitivity.
     pub replace_factor: Option<f64>,
     /// Probability that a unit takes part, where units are sampled.
     pub rate: Option<f64>,

@@ -129,7 +129,7 @@ impl Certificate {
             },
             unprotected: Unprotected {
                 facts: training.public.iter().map(|f| words::fact(f)).collect(),
-                not_covered: words::not_covered().into_iter().chain(bought(schema, g)).collect(),
+                not_covered: words::not_covered().into_iter().chain(private_bounds(schema, g)).collect(),
             },
             mechanism: Releases {
                 method: training.method.clone(),
@@ -150,7 +150,7 @@ impl Certificate {
                 zero_out,
                 replace_one,
             },
-            assumptions: Assumptions { enforced: words::enforced(event, training.numerics), assumed: words::assumed(column, schema.bought.is_some()) },
+            assumptions: Assumptions { enforced: words::enforced(event, training.numerics), assumed: words::assumed(column, schema.private_bounds.is_some()) },
             preparation: Preparation {
                 method: match &training.reason {
                     Some(reason) => format!("by a rule that looks at public facts only: {reason}"),
@@ -199,18 +199,18 @@ impl Certificate {
     }
 }
 
-/// What was bought from the same records before, and what both cost together.
-fn bought(schema: &Schema, g: &Guarantee) -> Option<String> {
-    let bought = schema.bought.as_ref()?;
-    let both = Event::Compose(vec![bought.event.clone(), g.event.clone()]);
+/// Bounds that were released from the same records before, and what both cost together.
+fn private_bounds(schema: &Schema, g: &Guarantee) -> Option<String> {
+    let private_bounds = schema.private_bounds.as_ref()?;
+    let both = Event::Compose(vec![private_bounds.event.clone(), g.event.clone()]);
     let view = |event: &Event, delta: f64| {
         let epsilon = crate::training::epsilon(event, g.adjacency, delta).map_or("infinite".into(), up);
         format!("epsilon {epsilon} at delta {delta:e}")
     };
     Some(format!(
-        "bounds of {} were bought from the same records by another release ({}, {}); with this one, had both been fixed beforehand, it is {}",
-        bought.columns.join(", "),
-        view(&bought.event, g.delta),
+        "bounds of {} were released from the same records by another release ({}, {}); with this one, had both been fixed beforehand, it is {}",
+        private_bounds.columns.join(", "),
+        view(&private_bounds.event, g.delta),
         g.adjacency.name(),
         view(&both, 2.0 * g.delta)
     ))

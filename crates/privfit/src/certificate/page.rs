@@ -95,7 +95,7 @@ pub fn release_line(r: &Release) -> String {
     let mut text = if r.times == 1 { "once: ".to_string() } else { format!("{} times: ", r.times) };
     text.push_str(&r.what);
     if let Some(nm) = r.noise_multiplier {
-        text.push_str(&format!(", noise {} times the reach of one unit", crate::method::show(nm)));
+        text.push_str(&format!(", noise {} times the sensitivity of one unit", crate::method::show(nm)));
     }
     if let Some(rate) = r.rate {
         text.push_str(&format!(", each unit taking part with probability {}", crate::method::show(rate)));

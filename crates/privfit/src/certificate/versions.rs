@@ -10,10 +10,10 @@
 //! ```
 
 /// Version of everything that makes a plan: methods, default settings, calibration and with it the accountant.
-pub const PLANNER: u32 = 2;
+pub const PLANNER: u32 = 3;
 
 /// Version of every sentence that stands in a certificate.
-pub const TEXTS: u32 = 1;
+pub const TEXTS: u32 = 2;
 
 /// Which versions of the program planned and wrote with which of these: program, planner, texts.
 pub const PROGRAMS: &[(&str, u32, u32)] = &[("0.1.0", PLANNER, TEXTS)];
@@ -155,7 +155,7 @@ mod tests {
             grid_sigma: 1 << 40,
             dimension: 4,
         });
-        let each = Event::DiscreteGaussian { sigma: 1 << 30, reach: 1 << 28, replace_reach: 1 << 29, dimension: 4 };
+        let each = Event::DiscreteGaussian { sigma: 1 << 30, sensitivity: 1 << 28, replace_sensitivity: 1 << 29, dimension: 4 };
         let select = Event::Select { stopping: Stopping::Harmonic { most: 6 }, event: Box::new(gaussian.clone()) };
         let events = [
             ("gaussian", each.clone().repeated(3), 1e-6, Numerics::Exact),
@@ -163,7 +163,7 @@ mod tests {
             ("objective", objective, 1e-6, Numerics::Bounded),
             (
                 "laplace",
-                Event::DiscreteLaplace { scale: 1 << 30, reach: 1 << 28, replace_reach: 1 << 29, dimension: 4 },
+                Event::DiscreteLaplace { scale: 1 << 30, sensitivity: 1 << 28, replace_sensitivity: 1 << 29, dimension: 4 },
                 0.0,
                 Numerics::Bounded,
             ),

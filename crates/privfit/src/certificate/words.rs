@@ -48,19 +48,24 @@ pub(super) fn enforced(event: &Event, numerics: Numerics) -> Vec<Enforced> {
         ),
         ("code that trains cannot read, print, compare or keep a record", "type Sensitive, tests in refused/"),
         ("what leaves fits in the plan, which was complete before data were opened", "test a_run_refuses_what_was_not_planned"),
-        ("noise follows its law exactly", "test law_is_exact_for_small_scales"),
+        ("noise follows its distribution exactly", "test distribution_is_exact_for_small_scales"),
         ("no seed reaches a private release", "test a_simulation_is_marked"),
         ("messages, exit codes and file shapes do not depend on records", "test neighbours_look_the_same"),
     ];
     match numerics {
         Numerics::Exact => {
-            out.push(("lengths of contributions are checked on integers", "test neighbours_move_sums_by_at_most_the_reach"));
+            out.push((
+                "lengths of contributions are checked on integers",
+                "test neighbours_move_sums_by_at_most_the_sensitivity",
+            ));
         }
         Numerics::Bounded => {
             out.push(("distances of neighbours stay within the theorem's bound", "test neighbours_are_close"));
             out.push(("the solver stops only at its certificate", "test minimiser_is_certified_and_the_same_on_every_engine"));
         }
-        Numerics::Float => out.push(("sums of blocks move by at most the reach", "test blocks_move_by_at_most_the_reach")),
+        Numerics::Float => {
+            out.push(("sums of blocks move by at most the sensitivity", "test blocks_move_by_at_most_the_sensitivity"))
+        }
     }
     if sampled(event) {
         out.push(("samples are drawn inside of the kernel, used once and kept secret", "test poisson_samples_follow_their_rate"));
@@ -69,15 +74,15 @@ pub(super) fn enforced(event: &Event, numerics: Numerics) -> Vec<Enforced> {
 }
 
 /// What nobody but the operator can vouch for.
-pub(super) fn assumed(column: bool, bought: bool) -> Vec<String> {
+pub(super) fn assumed(column: bool, private_bounds: bool) -> Vec<String> {
     let unit = match column {
         true => "the unit column is right: all rows of a unit carry its value, and no unit has two",
         false => "one person has one row; where a person has several, they are protected as a group",
     };
     [
         unit,
-        match bought {
-            true => "nothing in schema or settings was read off the private records, except what was bought",
+        match private_bounds {
+            true => "nothing in schema or settings was read off the private records, except the private bounds",
             false => "nothing in schema or settings was read off the private records",
         },
         "the operator runs this program as it is, and publishes nothing else from the same records",
@@ -91,9 +96,9 @@ pub(super) fn assumed(column: bool, bought: bool) -> Vec<String> {
 /// Finite precision in words.
 pub(super) fn precision(numerics: Numerics) -> &'static str {
     match numerics {
-        Numerics::Exact => "exact: contributions are checked on integers and the discrete noise has its law exactly",
+        Numerics::Exact => "exact: contributions are checked on integers and the discrete noise has its distribution exactly",
         Numerics::Bounded => "bounded: exact noise; errors of solver and floating point have proved bounds, which are charged",
-        Numerics::Float => "float: the reach rests on a stated error of floating-point code",
+        Numerics::Float => "float: the sensitivity rests on a stated error of floating-point code",
     }
 }
 
@@ -157,7 +162,7 @@ fn power(x: u64) -> String {
 }
 
 /// Law of the number of runs in a selection.
-pub(crate) fn law(stopping: Stopping) -> String {
+pub(crate) fn distribution(stopping: Stopping) -> String {
     match stopping {
         Stopping::Uniform { most } => format!("every number from 1 to {most} alike"),
         Stopping::Harmonic { most } => format!("k from 1 to {most} in proportion to 1/k"),
@@ -200,22 +205,22 @@ pub(super) fn releases(event: &Event, times: u64, rate: Option<f64>, out: &mut V
         Event::Laplace { noise_multiplier, replace_factor } => {
             leaf("Laplace noise on a vector of bounded L1 length".into(), Some(*noise_multiplier), Some(*replace_factor), None)
         }
-        Event::DiscreteGaussian { sigma, reach, replace_reach, dimension } => leaf(
+        Event::DiscreteGaussian { sigma, sensitivity, replace_sensitivity, dimension } => leaf(
             format!(
                 "discrete Gaussian noise on {dimension} number{} of bounded length (L2)",
                 if *dimension == 1 { "" } else { "s" }
             ),
-            Some(*sigma as f64 / *reach as f64),
-            Some(*replace_reach as f64 / *reach as f64),
+            Some(*sigma as f64 / *sensitivity as f64),
+            Some(*replace_sensitivity as f64 / *sensitivity as f64),
             grid(*sigma),
         ),
-        Event::DiscreteLaplace { scale, reach, replace_reach, dimension } => leaf(
+        Event::DiscreteLaplace { scale, sensitivity, replace_sensitivity, dimension } => leaf(
             format!(
                 "discrete Laplace noise on {dimension} number{} of bounded L1 length",
                 if *dimension == 1 { "" } else { "s" }
             ),
-            Some(*scale as f64 / *reach as f64),
-            Some(*replace_reach as f64 / *reach as f64),
+            Some(*scale as f64 / *sensitivity as f64),
+            Some(*replace_sensitivity as f64 / *sensitivity as f64),
             grid(*scale),
         ),
         Event::Pure { epsilon, replace_factor } => {
@@ -242,7 +247,7 @@ pub(super) fn releases(event: &Event, times: u64, rate: Option<f64>, out: &mut V
         }
         Event::Budget { rho } => leaf(format!("releases chosen on the way, up to rho {rho} in all"), None, None, None),
         Event::Select { stopping, event } => {
-            leaf(format!("the best of a random number of runs of what follows ({})", law(*stopping)), None, None, None);
+            leaf(format!("the best of a random number of runs of what follows ({})", distribution(*stopping)), None, None, None);
             releases(event, times, rate, out);
         }
         Event::NotPrivate { why } => leaf(format!("without a guarantee: {why}"), None, None, None),

@@ -1,9 +1,9 @@
-//! Private bounds: for numeric columns whose range nobody knows, quantiles with noise, bought and paid for.
+//! Private bounds: for numeric columns whose range nobody knows, quantiles with noise, for a part of the budget.
 //!
 //! *Claim.* Released is one vector of counts with discrete Gaussian noise: for each such column, how many records fall between neighbouring
-//! edges of a fixed public ladder (1, 1.5, 2, 3, 5, 7 times powers of ten, both signs). A record is in one bucket of each of the f columns,
+//! edges of a fixed public list (1, 1.5, 2, 3, 5, 7 times powers of ten, both signs). A record is in one bucket of each of the f columns,
 //! or in none where its cell is no number, so that its L2 norm is at most the root of f; the kernel clips at that on the integers and charges
-//! twice the reach for replace-one. Bounds are read off the noisy counts alone. The schema that comes out says what was bought, and every
+//! twice the sensitivity for replace-one. Bounds are read off the noisy counts alone. The schema that comes out says what was released, and every
 //! certificate of a model that uses it repeats it.
 
 use super::facts::PublicFacts;
@@ -17,7 +17,7 @@ use crate::schema::private_bounds::BoundsPlan;
 use crate::schema::{Schema, UnitOfPrivacy, quote};
 use privfit_kernel::account::{Adjacency, Event, Target, calibrate};
 use privfit_kernel::engine::{Engine, Needs};
-use privfit_kernel::{Contribution, Dataset, Draw, Entropy, Gaussian, Mechanism, RowShape, Run, Sink, Unit};
+use privfit_kernel::{Contribution, Dataset, Entropy, Gaussian, Mechanism, RowShape, Run, Sink, Unit, UnitRandomness};
 
 /// The noise for so many columns, a function of public facts.
 fn noise(columns: usize, target: Target, adjacency: Adjacency, rows: u64) -> Result<(Gaussian, Event)> {
@@ -37,10 +37,10 @@ pub(crate) fn event(columns: usize, plan: &BoundsPlan) -> Result<Event> {
     Ok(noise(columns, Target { epsilon: plan.epsilon, delta: plan.delta }, plan.adjacency, plan.rows)?.1)
 }
 
-/// Steps of the ladder in a decade.
+/// Steps of the edges in a decade.
 const STEPS: [f64; 6] = [1.0, 1.5, 2.0, 3.0, 5.0, 7.0];
 
-/// Powers of ten of the ladder.
+/// Powers of ten of the edges.
 const DECADES: std::ops::RangeInclusive<i32> = -4..=12;
 
 /// Edges of the buckets, from the lowest.
@@ -113,13 +113,13 @@ impl Draft {
                 "no numeric column of the schema has an open bound: put min = \"?\" or max = \"?\" where one is",
             ));
         }
-        if schema.bought.is_some() {
+        if schema.private_bounds.is_some() {
             return Err(Error::misuse(
-                "bounds of this schema were bought already: buy all open ones at once, from the draft without [bought]",
+                "bounds of this schema were released already: release all open ones at once, from the draft without [private_bounds]",
             ));
         }
         if schema.unit != UnitOfPrivacy::Row {
-            return Err(Error::misuse("bounds can be bought for unit = \"row\" only: take them from documentation instead"));
+            return Err(Error::misuse("bounds are released for unit = \"row\" only: take them from documentation instead"));
         }
         Ok(Draft { text: text.into(), open, schema })
     }
@@ -157,7 +157,7 @@ pub fn prepare(draft: Draft, facts: PublicFacts, beyond: f64) -> Result<BoundsRe
     Ok(BoundsRelease { draft, facts, edges: edges(), noise, event, beyond })
 }
 
-fn add(_: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>) {
+fn add(_: &[f64], unit: Unit<'_>, _: &mut UnitRandomness<'_>, sink: &mut Sink<'_>) {
     unit.each(0, |i, x| sink.add(i, x));
 }
 
@@ -246,7 +246,7 @@ impl BoundsRelease {
         Ok(builder.build())
     }
 
-    /// Columns whose bounds are bought.
+    /// Columns whose bounds are released.
     pub fn columns(&self) -> Vec<&str> {
         self.draft.columns()
     }
@@ -289,7 +289,7 @@ impl BoundsRelease {
         };
         let plan = serde_json::to_string(&plan).unwrap_or_default();
         format!(
-            "{}\n# These bounds were bought from the private records, with noise. Certificates repeat it; do not remove it.\n[bought]\n\
+            "{}\n# These bounds were released from the private records, with noise. Certificates repeat it; do not remove it.\n[private_bounds]\n\
              columns = [{}]\nevent = '{event}'\nplan = '{plan}'\n",
             filled.trim_end(),
             columns.join(", ")
@@ -302,14 +302,14 @@ impl BoundsRelease {
         let least = 5.0 * self.noise.standard_deviation();
         let kept: Vec<f64> = counts.iter().map(|c| if *c > least { *c } else { 0.0 }).collect();
         let enough = self.beyond * kept.iter().sum::<f64>();
-        let reach = |order: Vec<usize>| {
+        let sensitivity = |order: Vec<usize>| {
             let mut sum = 0.0;
             order.into_iter().find(|i| {
                 sum += kept[*i];
                 kept[*i] > 0.0 && sum > enough
             })
         };
-        let (low, high) = (reach((0..kept.len()).collect())?, reach((0..kept.len()).rev().collect())?);
+        let (low, high) = (sensitivity((0..kept.len()).collect())?, sensitivity((0..kept.len()).rev().collect())?);
         let (low, high) = (low.min(high), low.max(high));
         let last = self.edges.len() - 1;
         Some((self.edges[low.saturating_sub(1)], self.edges[high.min(last)])).filter(|(low, high)| low < high)
@@ -380,9 +380,9 @@ mod tests {
         assert!(text.contains("min = 15.0\nmax = 100.0"), "{text}");
         assert!(text.contains("min = -500.0\nmax = 900000"), "only what was open changes: {text}");
         let schema = Schema::parse(&text).unwrap();
-        let bought = schema.bought.unwrap();
-        assert_eq!(bought.columns, ["age", "net income"]);
-        assert!(matches!(bought.event, Event::NotPrivate { .. }), "a simulation stays one");
+        let private_bounds = schema.private_bounds.unwrap();
+        assert_eq!(private_bounds.columns, ["age", "net income"]);
+        assert!(matches!(private_bounds.event, Event::NotPrivate { .. }), "a simulation stays one");
         // Noise that hides everything leaves the question open.
         let text = run(&plan(0.001, 40), &table(40, "1,1,A,no"), &entropy);
         assert!(text.contains("min = \"?\"") && Schema::parse(&text).is_err(), "{text}");
@@ -405,7 +405,7 @@ mod tests {
 
     /// One record moves the counts by at most the root of the number of columns, whatever it holds.
     #[test]
-    fn neighbours_stay_within_the_reach() {
+    fn neighbours_stay_within_the_sensitivity() {
         let plan = plan(1.0, 30);
         let engine = Threads::new(1);
         let mut transcript: Option<Arc<_>> = None;

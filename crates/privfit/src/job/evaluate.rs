@@ -3,7 +3,7 @@
 //! *Claim.* Released is one vector of sums over all units, with discrete Gaussian noise (Laplace noise where delta is 0). A unit adds the
 //! average of its rows' measures; each measure is in [0, 1], at most `Kind::most` of them are not 0, so that a unit's vector has an L2 norm
 //! of at most the root of that number (and an L1 norm of at most the number itself). The kernel clips each vector at that on the integers and
-//! charges twice the reach for replace-one. Accuracy, errors and the area under the curve are made from the noisy sums alone (`metric.rs`), and
+//! charges twice the sensitivity for replace-one. Accuracy, errors and the area under the curve are made from the noisy sums alone (`metric.rs`), and
 //! what they are divided by is one of them: no count of the records enters.
 
 use super::facts::PublicFacts;
@@ -18,7 +18,9 @@ use crate::schema::Task;
 use crate::training::epsilon;
 use privfit_kernel::account::{Adjacency, Event, Target, calibrate};
 use privfit_kernel::engine::{Engine, Needs};
-use privfit_kernel::{Additive, Batch, Contribution, Dataset, Draw, Entropy, Gaussian, Laplace, Mechanism, Run, Sink, Unit};
+use privfit_kernel::{
+    Additive, Batch, Contribution, Dataset, Entropy, Gaussian, Laplace, Mechanism, Run, Sink, Unit, UnitRandomness,
+};
 
 pub use crate::metric::Metric;
 
@@ -69,7 +71,7 @@ pub(crate) fn contribution(kind: Kind, model: &Model) -> Result<Contribution> {
     Ok(Contribution { name: "measures of a model", dimension: kind.dimension(), parameters: parameters.collect(), add })
 }
 
-fn add(parameters: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>) {
+fn add(parameters: &[f64], unit: Unit<'_>, _: &mut UnitRandomness<'_>, sink: &mut Sink<'_>) {
     let [kind, number, classes, features, count, rest @ ..] = parameters else { return };
     let (numbers, weights) = rest.split_at(*count as usize);
     let task = if *classes == 0.0 { Task::Number } else { Task::Classes(*classes as usize) };
@@ -324,7 +326,7 @@ mod tests {
 
     /// No neighbour moves the sums further than the noise was made for, whatever a record looks like.
     #[test]
-    fn neighbours_stay_within_the_reach() {
+    fn neighbours_stay_within_the_sensitivity() {
         let engine = Threads::new(1);
         let target = Target { epsilon: 1.0, delta: 1e-6 };
         for (kind, model) in [

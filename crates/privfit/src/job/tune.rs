@@ -22,7 +22,7 @@ use crate::artifact::Artifact;
 use crate::error::{Error, Result};
 use crate::method::grade;
 use crate::method::show;
-use crate::plan_inputs::{Selection, Tried};
+use crate::plan_inputs::{Selection, TrialResult};
 use crate::schema::Task;
 use crate::training::Training;
 use privfit_kernel::account::{self, Adjacency, Event, Stopping, Target, calibrate, expected_runs};
@@ -54,14 +54,14 @@ pub struct Tuning {
     /// What is tried.
     pub candidates: Vec<Candidate>,
     /// Law of the number of runs: harmonic (default), uniform, geometric, logarithmic, poisson.
-    pub law: Option<String>,
+    pub distribution: Option<String>,
     /// Most runs (uniform, harmonic), or their mean (geometric, logarithmic, poisson).
     pub runs: Option<u64>,
     /// Part of the records that is held out for scores; a tenth by default.
     pub held_out: Option<f64>,
 }
 
-const KEYS: &str = "runs, law, held_out, a table [tune.grid] of lists, and a list [[tune.candidate]]";
+const KEYS: &str = "runs, distribution, held_out, a table [tune.grid] of lists, and a list [[tune.candidate]]";
 
 impl Tuning {
     /// Reads the table `[tune]` of a job.
@@ -71,7 +71,10 @@ impl Tuning {
         let mut tuning = Tuning::default();
         for (key, value) in table {
             match key.as_str() {
-                "law" => tuning.law = Some(value.as_str().ok_or_else(|| wrong(key, "give text in quotes"))?.into()),
+                // The second is what earlier versions called it.
+                "distribution" | "law" => {
+                    tuning.distribution = Some(value.as_str().ok_or_else(|| wrong(key, "give text in quotes"))?.into())
+                }
                 "runs" => {
                     let runs = value.as_integer().filter(|r| *r > 0).ok_or_else(|| wrong(key, "give a whole number"))?;
                     tuning.runs = Some(runs as u64);
@@ -101,14 +104,14 @@ impl Tuning {
         Ok(tuning)
     }
 
-    /// The law of the number of runs.
+    /// The distribution of the number of runs.
     fn stopping(&self) -> Result<Stopping> {
         let count = self.candidates.len() as u64;
         let most = |usual: u64| self.runs.unwrap_or(usual).max(1);
-        // Mean number of runs of the laws without a most.
+        // Mean number of runs of the distributions without a most.
         let mean = self.runs.unwrap_or(count).max(2) as f64;
         let exact = |gamma: f64| Rate::new(gamma).map(Rate::value);
-        Ok(match self.law.as_deref().unwrap_or("harmonic") {
+        Ok(match self.distribution.as_deref().unwrap_or("harmonic") {
             "uniform" => Stopping::Uniform { most: most(3 * count) },
             "harmonic" => Stopping::Harmonic { most: most(6 * count) },
             "geometric" => Stopping::NegativeBinomial { eta: 1.0, gamma: exact(1.0 / mean)? },
@@ -124,7 +127,7 @@ impl Tuning {
             "poisson" => Stopping::Poisson { mean },
             other => {
                 return Err(Error::misuse(format!(
-                    "[tune] law is {other:?}: give uniform, harmonic, geometric, logarithmic or poisson"
+                    "[tune] distribution is {other:?}: give uniform, harmonic, geometric, logarithmic or poisson"
                 )));
             }
         })
@@ -335,7 +338,10 @@ impl Tuned {
         let Event::Select { stopping, .. } = &self.event else { return Vec::new() };
         vec![
             ("candidates", self.candidates.len().to_string()),
-            ("runs that count", format!("{}; {} on average", crate::certificate::law(*stopping), show(expected_runs(*stopping)))),
+            (
+                "runs that count",
+                format!("{}; {} on average", crate::certificate::distribution(*stopping), show(expected_runs(*stopping))),
+            ),
             ("runs that are made", self.runs().to_string()),
             ("epsilon of one run", show(self.base)),
             ("held out for scores", format!("{} records", self.trial_rows)),
@@ -354,7 +360,7 @@ impl Tuned {
         let released = self.select(data, engine, entropy, progress)?;
         let (event, numerics) = (released.event().clone(), released.numerics());
         let simulated = entropy.is_simulated();
-        // No run at all has a chance with the Poisson law; then weights of 0 are what leaves.
+        // No run at all has a chance with the Poisson distribution; then weights of 0 are what leaves.
         let (number, weights, score) = match released.into_value() {
             Some(winner) => (winner.candidate, winner.value, Some(winner.score)),
             None => (0, vec![0.0; self.weights()], None),
@@ -409,9 +415,9 @@ impl Tuned {
             method: self.method.into(),
             settings: self.job.settings.0.clone(),
             candidates: planned
-                .map(|(c, p)| Tried { named: c.method.clone(), method: p.method.name.into(), settings: c.settings.clone() })
+                .map(|(c, p)| TrialResult { named: c.method.clone(), method: p.method.name.into(), settings: c.settings.clone() })
                 .collect(),
-            law: self.tuning.law.clone(),
+            distribution: self.tuning.distribution.clone(),
             runs: self.tuning.runs,
             held_out: self.tuning.held_out,
             chosen: chosen as u64,

@@ -21,7 +21,7 @@ use std::cell::Cell;
 const FOLDS: u64 = 3;
 
 /// What a candidate reached, and the job it makes.
-pub struct Tried {
+pub struct TrialResult {
     /// The candidate.
     pub candidate: Candidate,
     /// Mean accuracy, or minus the mean root of the squared error, over the folds.
@@ -44,7 +44,7 @@ pub fn rank(
     public: &dyn Records,
     engine: &dyn Engine,
     progress: &dyn Fn(),
-) -> Result<Vec<Tried>> {
+) -> Result<Vec<TrialResult>> {
     if job.schema.unit != UnitOfPrivacy::Row {
         return Err(Error::misuse("tuning on public rows is for unit = \"row\": tune without ").naming("public"));
     }
@@ -77,7 +77,7 @@ pub fn rank(
             total += score(&artifact.model, &part, &trial.schema)?;
             progress();
         }
-        tried.push(Tried { candidate: candidate.clone(), score: total / FOLDS as f64 });
+        tried.push(TrialResult { candidate: candidate.clone(), score: total / FOLDS as f64 });
     }
     tried.sort_by(|a, b| b.score.total_cmp(&a.score));
     Ok(tried)

@@ -9,7 +9,7 @@
 //! about one line or plane for each record, does not apply.
 
 use super::mean::each_row;
-use privfit_kernel::{Contribution, Draw, Sink, Unit};
+use privfit_kernel::{Contribution, Sink, Unit, UnitRandomness};
 
 /// Bound on the vector of a unit.
 pub const LENGTH: f64 = 1.0;
@@ -21,7 +21,7 @@ pub fn contribution(width: f64, point: &[f64]) -> Contribution {
     Contribution { name: "geometric median", dimension: point.len(), parameters, add }
 }
 
-fn add(p: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>) {
+fn add(p: &[f64], unit: Unit<'_>, _: &mut UnitRandomness<'_>, sink: &mut Sink<'_>) {
     let (width, square, point) = (p[0], p[1], &p[2..]);
     each_row(unit, |row, share| {
         // Only non-zero cells are visited; the rounding of the difference is far below the square of the smallest width.

@@ -5,7 +5,7 @@
 //! Every unit counts once.
 
 use crate::data::encode::COUNTS;
-use privfit_kernel::{Contribution, Draw, Sink, Unit};
+use privfit_kernel::{Contribution, Sink, Unit, UnitRandomness};
 
 /// Bound on the vector of a unit.
 pub const LENGTH: f64 = 1.0;
@@ -22,7 +22,7 @@ pub(super) fn each_row(unit: Unit<'_>, mut f: impl FnMut(usize, f64)) {
     (0..unit.rows()).filter(counts).for_each(|row| f(row, 1.0 / count as f64));
 }
 
-fn add(_: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>) {
+fn add(_: &[f64], unit: Unit<'_>, _: &mut UnitRandomness<'_>, sink: &mut Sink<'_>) {
     each_row(unit, |row, share| unit.each(row, |j, x| sink.add(j, share * x)));
 }
 

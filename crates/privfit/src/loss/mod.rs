@@ -27,7 +27,7 @@ pub enum Kind {
 
 /// A number that a loss takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Number {
+pub struct Parameter {
     /// Its name on the command line.
     pub name: &'static str,
     /// Its value if nobody sets it.
@@ -98,9 +98,9 @@ pub struct LossEntry {
     /// What it is for.
     pub kind: Kind,
     /// Whether it takes several classes at once; otherwise several classes are one against the rest.
-    pub many: bool,
+    pub multiclass: bool,
     /// Its numbers, in the order in which `build` takes them.
-    pub numbers: &'static [Number],
+    pub parameters: &'static [Parameter],
     /// Says what it is in a line.
     pub what: &'static str,
     /// What a score stands for.
@@ -127,8 +127,8 @@ pub struct LossEntry {
 const USUAL: LossEntry = LossEntry {
     name: "",
     kind: Kind::Classes,
-    many: false,
-    numbers: &[],
+    multiclass: false,
+    parameters: &[],
     what: "",
     link: Link::Sign,
     metric: OwnMetric::None,
@@ -154,13 +154,13 @@ impl LossEntry {
 
     /// Its numbers if nobody sets them.
     pub fn defaults(&self) -> Vec<f64> {
-        self.numbers.iter().map(|n| n.default).collect()
+        self.parameters.iter().map(|n| n.default).collect()
     }
 }
 
-/// A width; corners sharper than a hundredth would only cost the solver time.
-const fn width(default: f64, largest: f64) -> Number {
-    Number { name: "width", default, range: (0.01, largest) }
+/// A width; kinks sharper than a hundredth would only cost the solver time.
+const fn width(default: f64, largest: f64) -> Parameter {
+    Parameter { name: "width", default, range: (0.01, largest) }
 }
 
 /// Every loss.
@@ -168,7 +168,7 @@ pub const ALL: &[LossEntry] = &[
     LossEntry {
         name: "logistic",
         kind: Kind::Classes,
-        numbers: &[Number { name: "slope_clip", default: 0.5, range: (0.01, 1.0) }],
+        parameters: &[Parameter { name: "slope_clip", default: 0.5, range: (0.01, 1.0) }],
         what: "log-likelihood of two classes, derivatives clipped at slope_clip (1: not clipped)",
         link: Link::LogOdds(1),
         published: Some(1.0),
@@ -178,7 +178,7 @@ pub const ALL: &[LossEntry] = &[
     LossEntry {
         name: "softmax",
         kind: Kind::Classes,
-        many: true,
+        multiclass: true,
         what: "log-likelihood of several classes",
         link: Link::Softmax,
         make: Some(|_, h| kernel::softmax(&h.all())),
@@ -187,8 +187,8 @@ pub const ALL: &[LossEntry] = &[
     LossEntry {
         name: "huber-svm",
         kind: Kind::Classes,
-        numbers: &[width(0.5, 100.0)],
-        what: "support vector machine with a rounded corner",
+        parameters: &[width(0.5, 100.0)],
+        what: "support vector machine with a rounded kink",
         published: Some(0.1),
         make: Some(|n, h| kernel::huber_svm(h.positive, h.classes, n[0], h.two())),
         ..USUAL
@@ -204,7 +204,7 @@ pub const ALL: &[LossEntry] = &[
     LossEntry {
         name: "squared",
         kind: Kind::Number,
-        numbers: &[Number { name: "residual_clip", default: 2.0, range: (0.01, 100.0) }],
+        parameters: &[Parameter { name: "residual_clip", default: 2.0, range: (0.01, 100.0) }],
         what: "squared error, residuals clipped at residual_clip half-ranges of the target",
         link: Link::Identity,
         least_squares: true,
@@ -215,7 +215,7 @@ pub const ALL: &[LossEntry] = &[
     LossEntry {
         name: "huber",
         kind: Kind::Number,
-        numbers: &[width(0.25, 100.0)],
+        parameters: &[width(0.25, 100.0)],
         what: "squared error for residuals up to width half-ranges, absolute beyond",
         link: Link::Identity,
         make: Some(|n, _| kernel::huber(n[0])),
@@ -224,8 +224,8 @@ pub const ALL: &[LossEntry] = &[
     LossEntry {
         name: "quantile",
         kind: Kind::Number,
-        numbers: &[Number { name: "quantile", default: 0.5, range: (0.01, 0.99) }, width(0.1, 1.0)],
-        what: "the number that this part of the targets stays below; corner rounded over width half-ranges",
+        parameters: &[Parameter { name: "quantile", default: 0.5, range: (0.01, 0.99) }, width(0.1, 1.0)],
+        what: "the number that this part of the targets stays below; kink rounded over width half-ranges",
         link: Link::Identity,
         metric: OwnMetric::Pinball,
         make: Some(|n, _| kernel::quantile(n[0], n[1])),
@@ -252,7 +252,7 @@ pub const ALL: &[LossEntry] = &[
     LossEntry {
         name: "geometric-median",
         kind: Kind::Location,
-        numbers: &[width(0.05, 1.0)],
+        parameters: &[width(0.05, 1.0)],
         what: "no target: the point with the least mean distance to the rows; distances below width are rounded",
         link: Link::Point,
         unit_length: geometric_median::LENGTH,
@@ -267,13 +267,13 @@ pub fn find(name: &str) -> Option<&'static LossEntry> {
 }
 
 /// The loss itself. None for a loss without scores.
-pub fn build(entry: &LossEntry, numbers: &[f64], heads: Heads<'_>) -> Option<Loss> {
-    entry.make.map(|make| make(numbers, heads))
+pub fn build(entry: &LossEntry, parameters: &[f64], heads: Heads<'_>) -> Option<Loss> {
+    entry.make.map(|make| make(parameters, heads))
 }
 
 /// The loss that is meant if none is named; none for a task that must be asked for by its loss.
 pub fn usual(task: Task) -> Option<&'static LossEntry> {
-    let fits = |l: &&LossEntry| l.fits(task) && l.many == matches!(task, Task::Classes(3..));
+    let fits = |l: &&LossEntry| l.fits(task) && l.multiclass == matches!(task, Task::Classes(3..));
     ALL.iter().find(fits).filter(|_| task != Task::Location)
 }
 

@@ -1,4 +1,4 @@
-//! The pinball loss with its corner, for metrics.
+//! The pinball loss with its kink, for metrics.
 
 /// Of a residual target - prediction.
 pub fn pinball(level: f64, residual: f64) -> f64 {

@@ -20,13 +20,13 @@ pub fn choose(problem: &Problem) -> (&'static Method, &'static str) {
     let grouped = problem.rows_per_unit > 1;
     let minimisable = smooth && !grouped && problem.rows_known;
     if problem.settings.0.contains_key("sparsity") {
-        return sparse(problem, minimisable && !problem.loss.many);
+        return sparse(problem, minimisable && !problem.loss.multiclass);
     }
     const MINIMISED: (&Method, &str) =
         (&objective::METHOD, "one score and a smooth loss: the whole budget goes into one exact minimisation");
     match problem.task {
         // A loss without numbers is a mean.
-        Task::Location if problem.loss.numbers.is_empty() => (&statistics::METHOD, "a mean is one noisy sum"),
+        Task::Location if problem.loss.parameters.is_empty() => (&statistics::METHOD, "a mean is one noisy sum"),
         Task::Location => (&noisy_gd::METHOD, "a geometric median is found by gradients, each of length at most 1"),
         _ if pure => (&output::METHOD, "delta is 0, and it is the method with pure privacy"),
         Task::Number if problem.loss.least_squares && problem.features <= statistics::LARGEST => {
@@ -43,7 +43,7 @@ fn gradients(problem: &Problem) -> &'static str {
     match problem.task {
         _ if problem.rows_per_unit > 1 => "a unit has several rows, which are clipped together",
         _ if !problem.rows_known => "the true number of rows is private or not counted, and gradients do not need it",
-        _ if !problem.loss.smooth => "the loss has a corner, so it takes gradients",
+        _ if !problem.loss.smooth => "the loss has a kink, so it takes gradients",
         Task::Classes(2) => "with this much noise steps that learn the strong directions first do better",
         _ => "several classes at once: descent averages the noise of many scores",
     }
@@ -56,7 +56,7 @@ fn sparse(problem: &Problem, minimisable: bool) -> (&'static Method, &'static st
     let cells = count.sqrt() * problem.largest_cell() < 1.0;
     match problem.task {
         // It has one score to a class; several at once take the other one.
-        _ if cells && !problem.loss.many => {
+        _ if cells && !problem.loss.multiclass => {
             (&noisy_thresholding::METHOD, "few columns matter, and the bound on a cell is small against a row")
         }
         Task::Classes(2) if minimisable => {

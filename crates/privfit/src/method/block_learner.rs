@@ -4,7 +4,7 @@ use super::Problem;
 use crate::error::Result;
 use crate::loss::{self, Heads};
 use crate::schema::Task;
-use crate::solve::ight::{Rows, Thresholding, ight};
+use crate::solve::iterative_hard_thresholding::{Rows, Thresholding, iterative_hard_thresholding};
 use privfit_kernel::{Learner, NoiseRng, SparseModel, Unit};
 
 /// Steps at the most on one part.
@@ -40,7 +40,7 @@ fn train(p: &[f64], units: &mut dyn Iterator<Item = Unit<'_>>, _: &mut NoiseRng)
         }
     }
     let always = (p[3] >= 0.0).then_some(p[3] as usize);
-    ight(rows, &loss, &Thresholding { sparsity: p[2] as usize, always, ridge: p[4], steps: STEPS })
+    iterative_hard_thresholding(rows, &loss, &Thresholding { sparsity: p[2] as usize, always, ridge: p[4], steps: STEPS })
 }
 
 /// Parts that leave each enough records to learn from, and a vote enough weight.

@@ -7,7 +7,7 @@ use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use privfit_kernel::account::{Event, calibrate};
 use privfit_kernel::engine::Needs;
-use privfit_kernel::{Descend, Descent, Gaussian, Loss, Pace, Run, Stability};
+use privfit_kernel::{Descend, Descent, Gaussian, Loss, Run, Stability, StepSchedule};
 
 /// The steps.
 #[derive(Clone, Copy)]
@@ -17,14 +17,21 @@ pub(super) struct Recipe {
     /// Records to a batch; none for everyone.
     pub(super) batch: Option<usize>,
     pub(super) passes: u64,
-    pub(super) pace: Pace,
+    pub(super) schedule: StepSchedule,
     /// A short last batch is divided by its own size.
     pub(super) own_size: bool,
 }
 
 impl Recipe {
     pub(super) fn descent<'a>(&self, loss: &'a Loss) -> Descent<'a> {
-        Descent { loss, ridge: self.ridge, batch: self.batch, passes: self.passes, pace: self.pace, own_size: self.own_size }
+        Descent {
+            loss,
+            ridge: self.ridge,
+            batch: self.batch,
+            passes: self.passes,
+            schedule: self.schedule,
+            own_size: self.own_size,
+        }
     }
 }
 
@@ -131,7 +138,7 @@ impl Plan for EndNoise {
             out.push(("records to a batch", batch.to_string()));
         }
         out.extend([
-            ("first step", show(self.recipe.pace.rate(1, 1))),
+            ("first step", show(self.recipe.schedule.rate(1, 1))),
             ("ridge", show(self.recipe.ridge * self.rows as f64)),
             ("distance of neighbours, zero-out", show(self.stability.zero_out)),
             ("noise, standard deviation", show(self.deviation)),
@@ -149,7 +156,7 @@ impl Plan for EndNoise {
         // The way of a flat direction, pass by pass.
         let updates = self.recipe.batch.map_or(1.0, |b| (rows / b as f64).ceil().max(1.0));
         let middle = |pass: u64| ((pass as f64 - 0.5) * updates).ceil().max(1.0) as u64;
-        let way: f64 = (1..=self.recipe.passes).map(|pass| updates * self.recipe.pace.rate(middle(pass), pass)).sum();
+        let way: f64 = (1..=self.recipe.passes).map(|pass| updates * self.recipe.schedule.rate(middle(pass), pass)).sum();
         Noise::Weights { deviation: self.deviation, ridge: rows * (self.recipe.ridge + 1.0 / way.max(f64::MIN_POSITIVE)) }
     }
 

@@ -1,10 +1,10 @@
-//! Private Frank-Wolfe: in each step the best corner of a polytope is chosen by noisy scores, and the weights move towards it.
+//! Private Frank-Wolfe: in each step the best vertex of a polytope is chosen by noisy scores, and the weights move towards it.
 //!
-//! *What it computes.* w = 0 (simplex: its centre); in step t the corner s with the least <s, gradient sum> is chosen by the
-//! exponential mechanism among the corners +-c e_j of the L1 ball (c e_j of the simplex), and w <- (1 - 2/(t+2)) w + 2/(t+2) s. After T
+//! *What it computes.* w = 0 (simplex: its centre); in step t the vertex s with the least <s, gradient sum> is chosen by the
+//! exponential mechanism among the vertices +-c e_j of the L1 ball (c e_j of the simplex), and w <- (1 - 2/(t+2)) w + 2/(t+2) s. After T
 //! steps at most T weights differ from zero.
 //!
-//! *Privacy.* Slopes are cut at L and cells at `cap`, both on the integers and on both sides, so that one record moves each score by at
+//! *Privacy.* Slopes are clipped at L and cells at `cap`, both on the integers and on both sides, so that one record moves each score by at
 //! most c L cap, replace-one twice that. A choice with Gumbel noise of scale b has losses in a window of 2 c L cap/b; the accountant
 //! composes T of them by the exact profile of bounded range. The published form has Laplace noise, twice as much of it, a
 //! composition that overshoots, and cuts cells from above only; see `published/frank_wolfe.rs`.
@@ -16,7 +16,7 @@
 //! *Needs.* Any loss, one row to a unit, a constraint l1:R or simplex:R (default l1:30), delta > 0. Time: a pass for each step;
 //! for sparse rows and one score, the non-zero cells of the rows that have the chosen feature, since the kernel keeps the scores
 //! up to date. Slopes are then a little stale, by rules that look at each record alone: the same privacy, margins off by 15 % and
-//! slopes by 1/256 of their bound at the most.
+//! derivatives by 1/256 of their bound at the most.
 //!
 //! *Reference.* Talwar, Thakurta, Zhang 2015; as P-FW in Iyengar et al. 2019.
 
@@ -26,7 +26,7 @@ use super::support::sparsity;
 use super::{Method, Noise, Plan, Problem, head_losses, show};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
-use crate::solve::ight::keep_largest;
+use crate::solve::iterative_hard_thresholding::keep_largest;
 use privfit_kernel::account::{Event, calibrate};
 use privfit_kernel::engine::Needs;
 use privfit_kernel::{Choose, ChooseVertex, Exponential, Loss, Run, ScoreVertices};
@@ -38,12 +38,12 @@ pub const METHOD: Method = Method {
     needs: "any loss, one row to a unit, L1 ball or simplex, delta > 0",
     guarantee: "(epsilon, delta), all adjacencies",
     source: "Talwar, Thakurta, Zhang 2015, exact selection, profile of bounded range",
-    theorem: "A record moves the score of each corner by at most c L cap (replace-one twice that), both factors cut on the \
-              integers. Choosing a corner with Gumbel noise of scale b has privacy losses in a window of width 2 c L cap/b \
+    theorem: "A record moves the score of each vertex by at most c L cap (replace-one twice that), both factors cut on the \
+              integers. Choosing a vertex with Gumbel noise of scale b has privacy losses in a window of width 2 c L cap/b \
               (bounded range); T choices are composed numerically from the exact profile of bounded range.",
     settings: &[
         ("steps", "number of steps"),
-        ("cap", "cells are cut at this size, from 0 to 1"),
+        ("cap", "cells are clipped at this size, from 0 to 1"),
         ("sparsity", "weights that are kept in the end; all by default"),
     ],
     published: false,
@@ -55,9 +55,9 @@ pub(super) struct FrankWolfe {
     pub(super) losses: Vec<Loss>,
     pub(super) mechanism: Exponential,
     pub(super) steps: u64,
-    pub(super) corner: f64,
+    pub(super) vertex: f64,
     pub(super) simplex: bool,
-    /// Part of the way to the corner in step t, counted from 1.
+    /// Part of the way to the vertex in step t, counted from 1.
     pub(super) part: fn(u64) -> f64,
     pub(super) cap: f64,
     pub(super) event: Event,
@@ -102,7 +102,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     if problem.rows_per_unit > 1 {
         return Err(Error::misuse("frank-wolfe has one row to a unit: use ").give("method", "noisy-gd"));
     }
-    let (corner, simplex) = polytope(problem)?;
+    let (vertex, simplex) = polytope(problem)?;
     let cap = problem.settings.within("cap", usual_cap(problem), 1e-4, 1.0)?;
     // The noise of a choice grows like the root of the steps; more of them are worth it where scores stand out.
     let n = problem.rows.max(1) as f64;
@@ -118,7 +118,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let part = |t: u64| 2.0 / (t as f64 + 2.0);
     let kept = if problem.settings.0.contains_key("sparsity") { sparsity(problem)? } else { usize::MAX };
     let (features, keep) = (problem.features, problem.sparse);
-    Ok(Box::new(FrankWolfe { losses, mechanism, steps, corner, simplex, part, cap, event, features, keep, kept }))
+    Ok(Box::new(FrankWolfe { losses, mechanism, steps, vertex, simplex, part, cap, event, features, keep, kept }))
 }
 
 impl Plan for FrankWolfe {
@@ -133,7 +133,7 @@ impl Plan for FrankWolfe {
     fn describe(&self) -> Vec<(&'static str, String)> {
         vec![
             ("steps", self.steps.to_string()),
-            ("corners at", show(self.corner)),
+            ("vertices at", show(self.vertex)),
             ("cells cut at", show(self.cap)),
             ("scale of the noise of a gradient coordinate", show(self.mechanism.scale())),
         ]
@@ -146,7 +146,7 @@ impl Plan for FrankWolfe {
     fn noise(&self) -> Noise {
         // Weights as long as a vertex at the most: the ridge with which noise alone would get there.
         let deviation = self.gradient_noise();
-        Noise::Gradient { deviation, ridge: deviation * (self.features as f64).sqrt() / self.corner }
+        Noise::Gradient { deviation, ridge: deviation * (self.features as f64).sqrt() / self.vertex }
     }
 
     fn noisy_columns(&self) -> Option<usize> {
@@ -173,25 +173,25 @@ impl Plan for FrankWolfe {
 
 impl FrankWolfe {
     fn start(&self, dimension: usize) -> Vec<f64> {
-        vec![if self.simplex { self.corner / dimension as f64 } else { 0.0 }; dimension]
+        vec![if self.simplex { self.vertex / dimension as f64 } else { 0.0 }; dimension]
     }
 
-    /// Every step a pass over all rows, and a race of all corners.
+    /// Every step a pass over all rows, and a race of all vertices.
     fn with_new_scores(&self, run: &mut Run<'_>, loss: &Loss, progress: &dyn Fn()) -> Result<Vec<f64>> {
         let dimension = self.features * loss.outputs();
         let mut w = self.start(dimension);
         let everyone = run.everyone()?;
-        let corners = if self.simplex { dimension } else { 2 * dimension };
+        let vertices = if self.simplex { dimension } else { 2 * dimension };
         for step in 1..=self.steps {
             let chosen = run.at(&self.mechanism, |run, scale| {
-                let clocks = run.draw(&scale, corners)?;
-                let scores = everyone.gradient_scores(&clocks, &w, loss)?;
-                run.execute(Choose { clocks, scores: &scores, mechanism: &self.mechanism, count: 1 })
+                let arrival_times = run.draw(&scale, vertices)?;
+                let scores = everyone.gradient_scores(&arrival_times, &w, loss)?;
+                run.execute(Choose { arrival_times, scores: &scores, mechanism: &self.mechanism, count: 1 })
             })?;
             let at = chosen.indices()[0];
             let part = (self.part)(step);
             w.iter_mut().for_each(|w| *w *= 1.0 - part);
-            w[at % dimension] += part * if at < dimension { self.corner } else { -self.corner };
+            w[at % dimension] += part * if at < dimension { self.vertex } else { -self.vertex };
             progress();
         }
         Ok(w)
@@ -209,7 +209,7 @@ impl FrankWolfe {
         })?;
         for step in 1..=self.steps {
             let (at, negative) = run.execute(ChooseVertex { scores: &scores })?;
-            scores.step(at, if negative { -self.corner } else { self.corner }, (self.part)(step))?;
+            scores.step(at, if negative { -self.vertex } else { self.vertex }, (self.part)(step))?;
             progress();
         }
         Ok(scores.weights())

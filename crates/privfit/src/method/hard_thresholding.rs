@@ -1,9 +1,9 @@
 //! Private hard thresholding: noisy gradient steps, each followed by keeping the largest weights.
 //!
 //! *What it computes.* w = 0; in each step the sum of clipped gradients plus Gaussian noise is released, w moves against it, and all but
-//! the `sparsity` largest weights (the constant besides) become zero; optionally w is cut to a ball. The answer is the last w.
+//! the `sparsity` largest weights (the constant besides) become zero; optionally w is clipped to a ball. The answer is the last w.
 //!
-//! *Privacy.* A record's gradient, slope times row, is cut to `clip` on the integers: zero-out moves the sum by at most clip,
+//! *Privacy.* A record's gradient, derivative times row, is clipped to `clip` on the integers: zero-out moves the sum by at most clip,
 //! replace-one by 2 clip. All columns get noise before any is left out, so that thresholding looks at released numbers only; steps
 //! compose exactly, as Gaussians. The published theorem loses a factor of 2 between sensitivity and zero-concentrated privacy, and
 //! its gradient bounds hold for likely data only; here gradients are cut.
@@ -24,7 +24,7 @@ use super::{Method, Noise, Plan, Problem, head_losses, show};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use crate::schema::Task;
-use crate::solve::ight::keep_largest;
+use crate::solve::iterative_hard_thresholding::keep_largest;
 use privfit_kernel::account::Event;
 use privfit_kernel::engine::Needs;
 use privfit_kernel::{Gaussian, Loss, Run};
@@ -36,7 +36,7 @@ pub const METHOD: Method = Method {
     needs: "any loss, one row to a unit, delta > 0",
     guarantee: "(epsilon, delta), all adjacencies",
     source: "Wang, Gu 2019, corrected; exact Gaussian composition",
-    theorem: "Each record's gradient is cut to length C on the integers; all columns get Gaussian noise sigma before any is \
+    theorem: "Each record's gradient is clipped to length C on the integers; all columns get Gaussian noise sigma before any is \
               left out, so that thresholding looks at released numbers only. T steps are jointly Gaussian-private with mu = \
               sqrt(T) C/sigma (replace-one twice that).",
     settings: &[

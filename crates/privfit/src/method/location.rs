@@ -70,7 +70,7 @@ pub(super) fn plan(method: &Method, problem: &Problem) -> Result<Box<dyn Plan>> 
 
 /// A point by one sum, and not by steps: a loss without numbers.
 fn is_mean(problem: &Problem) -> bool {
-    problem.loss.numbers.is_empty()
+    problem.loss.parameters.is_empty()
 }
 
 /// The method that takes the loss.
@@ -215,7 +215,7 @@ mod tests {
     }
 
     /// What records add to a sum: the same seed gives the same noise, so it is the difference to a release of null records. The
-    /// mechanism would let ten times the reach through.
+    /// mechanism would let ten times the sensitivity through.
     fn added(schema: &Schema, contribution: &Contribution, records: &[&str]) -> Vec<f64> {
         let wide = Gaussian::new(10.0, 1.0, 10).unwrap();
         let event = wide.event(contribution.dimension);
@@ -285,7 +285,7 @@ mod tests {
     /// Nobody adds more than 1, single rows or units of several; two gradients differ by at most their distance over the width;
     /// and records without a readable cell add nothing at all.
     #[test]
-    fn one_unit_moves_a_sum_by_its_reach_at_most() {
+    fn one_unit_moves_a_sum_by_its_sensitivity_at_most() {
         let units: [&[&str]; 9] = [
             &["1,q,7"],
             &["-1,p,7"],
@@ -304,17 +304,17 @@ mod tests {
             for width in [0.01, 0.05, 1.0] {
                 all.extend(points.iter().map(|p| (geometric_median::LENGTH, geometric_median::contribution(width, p))));
             }
-            for (reach, contribution) in all {
+            for (sensitivity, contribution) in all {
                 let mut largest = 0f64;
                 for records in units.iter().filter(|r| r.len() == 1 || !unit.is_empty()) {
                     let moved = added(&schema, &contribution, records);
-                    assert!(size(&moved) <= reach * (1.0 + 1e-9), "{records:?}: {moved:?}");
+                    assert!(size(&moved) <= sensitivity * (1.0 + 1e-9), "{records:?}: {moved:?}");
                     largest = largest.max(size(&moved));
                     if records.iter().all(|r| r.starts_with("nan") || r.starts_with(',')) {
                         assert_eq!(moved, vec![0.0; 4], "{records:?}");
                     }
                 }
-                assert!(largest > 0.6 * reach, "the test never comes near the bound: {largest} of {reach}");
+                assert!(largest > 0.6 * sensitivity, "the test never comes near the bound: {largest} of {sensitivity}");
             }
         }
     }

@@ -118,7 +118,7 @@ impl Problem {
 
     /// The numbers of the loss.
     pub fn loss_numbers(&self) -> Result<Vec<f64>> {
-        self.loss.numbers.iter().map(|n| self.settings.within(n.name, n.default, n.range.0, n.range.1)).collect()
+        self.loss.parameters.iter().map(|n| self.settings.within(n.name, n.default, n.range.0, n.range.1)).collect()
     }
 
     /// Largest size of a cell of an encoded row that public facts allow; at most 1.
@@ -145,7 +145,7 @@ impl Problem {
 
     /// Scores of the model.
     pub fn scores(&self) -> usize {
-        if self.loss.many
+        if self.loss.multiclass
             && let Task::Classes(k) = self.task
         {
             k
@@ -157,7 +157,7 @@ impl Problem {
     /// Public sizes for the kernel.
     pub fn size(&self) -> ProblemSize {
         ProblemSize {
-            slots: self.rows as usize,
+            unit_count: self.rows as usize,
             rows_per_unit: self.rows_per_unit,
             features: self.features,
             row_norm: 1.0,
@@ -165,7 +165,7 @@ impl Problem {
         }
     }
 
-    /// Standard deviation over reach of one Gaussian release that meets the target, for the adjacency.
+    /// Standard deviation over sensitivity of one Gaussian release that meets the target, for the adjacency.
     pub fn single_noise(&self) -> Result<f64> {
         let event = |nm: f64| Ok(Event::Gaussian { noise_multiplier: nm, replace_factor: 2.0 });
         privfit_kernel::account::calibrate(self.target, event, self.adjacency)
@@ -270,9 +270,13 @@ impl Capabilities {
     /// Whether it takes a loss.
     pub fn takes(&self, loss: &LossEntry) -> bool {
         match loss.kind {
-            Kind::Location => self.point == Some(if loss.numbers.is_empty() { Point::Mean } else { Point::Median }),
+            Kind::Location => self.point == Some(if loss.parameters.is_empty() { Point::Mean } else { Point::Median }),
             Kind::Number if self.two_classes => false,
-            _ => (loss.smooth || !self.smooth) && !(loss.many && self.one_score) && (loss.least_squares || !self.least_squares),
+            _ => {
+                (loss.smooth || !self.smooth)
+                    && !(loss.multiclass && self.one_score)
+                    && (loss.least_squares || !self.least_squares)
+            }
         }
     }
 }
@@ -405,7 +409,7 @@ pub fn plan(name: &str, problem: &Problem) -> Result<(&'static Method, Box<dyn P
         return Err(Error::misuse(format!("unknown method {name:?}: {hint}known are auto, {}", known.join(", "))));
     };
     let mut known: Vec<&str> = method.settings.iter().map(|s| s.0).collect();
-    known.extend(problem.loss.numbers.iter().map(|n| n.name));
+    known.extend(problem.loss.parameters.iter().map(|n| n.name));
     problem.settings.only(&known)?;
     if !problem.loss.fits(problem.task) {
         let list: Vec<&str> = loss::ALL.iter().filter(|l| l.fits(problem.task)).map(|l| l.name).collect();
@@ -418,7 +422,7 @@ pub fn plan(name: &str, problem: &Problem) -> Result<(&'static Method, Box<dyn P
 
 /// Several classes with one score: each head a loss of its own.
 pub(crate) fn head_losses(problem: &Problem) -> Result<Vec<Loss>> {
-    if problem.loss.many {
+    if problem.loss.multiclass {
         Ok(vec![problem.build_loss(1)?])
     } else {
         problem.heads().into_iter().map(|h| problem.build_loss(h)).collect()
@@ -430,7 +434,7 @@ pub(crate) fn needs_smooth(problem: &Problem, method: &str) -> Result<()> {
     if problem.build_loss(1)?.smoothness().is_finite() {
         return Ok(());
     }
-    Err(Error::misuse(format!("{method} needs a smooth loss and {} has a corner: use ", problem.loss.name))
+    Err(Error::misuse(format!("{method} needs a smooth loss and {} has a kink: use ", problem.loss.name))
         .give("loss", "huber-svm")
         .words(", or ")
         .give("method", "noisy-gd"))

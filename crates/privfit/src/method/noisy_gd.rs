@@ -3,7 +3,7 @@
 //! *What it computes.* A fixed number of steps; each releases the sum of clipped gradients plus Gaussian noise, divides by the public
 //! number of rows, and moves with momentum. The answer is the average of the second half of the iterates.
 //!
-//! *Privacy.* A record's gradient, slope times row, is cut to `clip` on the integers; zero-out moves a sum by at most clip, replace-one
+//! *Privacy.* A record's gradient, derivative times row, is clipped to `clip` on the integers; zero-out moves a sum by at most clip, replace-one
 //! by 2 clip. Steps compose exactly, as Gaussians (`account/gdp.rs`). Momentum, averaging and projection look at released numbers
 //! only. A unit of several rows has its gradients added up and cut as one.
 //!
@@ -34,7 +34,7 @@ pub const METHOD: Method = Method {
     needs: "any loss but mean, delta > 0",
     guarantee: "(epsilon, delta), all adjacencies; also units of several rows",
     source: "Song et al. 2013, Bassily et al. 2014, exact Gaussian composition",
-    theorem: "Each record's gradient is cut to length C on the integers, so that one record moves a sum by at most C (replace- \
+    theorem: "Each record's gradient is clipped to length C on the integers, so that one record moves a sum by at most C (replace- \
               one 2 C). T sums with Gaussian noise sigma are jointly Gaussian-private with mu = sqrt(T) C/sigma; everything \
               else looks at released sums only.",
     settings: SETTINGS,
@@ -113,9 +113,9 @@ fn chebyshev(steps: u64, low: f64, top: f64) -> impl Iterator<Item = (f64, f64)>
             return (1.0 / middle, 0.0);
         }
         let next = 1.0 / (2.0 * middle / half - last);
-        let pace = (2.0 * next / half, next * last);
+        let schedule = (2.0 * next / half, next * last);
         last = next;
-        pace
+        schedule
     })
 }
 
@@ -212,7 +212,7 @@ pub(super) fn plan(problem: &Problem, sampling: Option<f64>) -> Result<Box<dyn P
     let rows_clip = clip * if problem.rows_per_unit > 1 { (problem.rows_per_unit as f64).sqrt() } else { 1.0 };
     let sampled = sampling.map(Rate::new).transpose()?;
     let fraction = sampling.unwrap_or(1.0);
-    // The rule was found for slopes up to 1/2 and curvature up to 1/4. Steeper losses bring more noise, curved ones learn faster.
+    // The rule was found for derivatives up to 1/2 and curvature up to 1/4. Steeper losses bring more noise, curved ones learn faster.
     let slower = match problem.task {
         Task::Classes(_) if !several => (0.5 / clip).min(1.0) * (0.25 / losses[0].smoothness().min(1.0)).sqrt().min(1.0),
         _ => 1.0,
@@ -243,14 +243,14 @@ pub(super) fn plan(problem: &Problem, sampling: Option<f64>) -> Result<Box<dyn P
     }
     let answer = if few.is_some() { Answer::Last } else { Answer::HalfAverage };
     let paces = few.unwrap_or_else(|| vec![(rate, momentum)]);
-    let pace = move |step: u64| paces[(step as usize - 1).min(paces.len() - 1)];
-    let again = pace.clone();
+    let schedule = move |step: u64| paces[(step as usize - 1).min(paces.len() - 1)];
+    let again = schedule.clone();
     Ok(Box::new(Steps {
         losses,
         mechanism,
         sampled,
         steps,
-        rate: Box::new(move |step| pace(step).0),
+        rate: Box::new(move |step| schedule(step).0),
         momentum: Box::new(move |step| again(step).1),
         ridge,
         divide,

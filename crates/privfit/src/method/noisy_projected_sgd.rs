@@ -8,7 +8,7 @@
 //! steps look at released numbers only. The published form takes n^2 steps of one record each with noise from a bound that is some
 //! twenty times too large; see `published/notes_sgd.rs`.
 //!
-//! *Accuracy.* The theorem behind it is worst-case optimal for convex losses, corners included. On real data `noisy-gd` and
+//! *Accuracy.* The theorem behind it is worst-case optimal for convex losses, kinks included. On real data `noisy-gd` and
 //! `objective` are better at the same budget.
 //!
 //! *Needs.* Any loss, delta > 0. Time: sampling rate x steps passes.

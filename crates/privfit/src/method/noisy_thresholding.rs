@@ -5,7 +5,7 @@
 //! w; then the gradient on all chosen columns is released with Gaussian noise and w moves against it. A last round moves w only. With
 //! rounds = 1 this is one choice of all columns and one look at their values.
 //!
-//! *Privacy.* Scores: slopes are cut at c = `clip`, cells at `cap`, both on the integers, so one record moves each score by at most c cap
+//! *Privacy.* Scores: derivatives are clipped at c = `clip`, cells at `cap`, both on the integers, so one record moves each score by at most c cap
 //! (replace-one 2 c cap); sizes of scores move by no more. A choice by Gumbel noise of scale b has losses in a window of 2 c cap/b,
 //! and choosing k at once is k such choices. Values: leaving columns out is a map of each record by itself; what is left of a row is
 //! cut to length 1 after division by a public radius, so a gradient moves by at most c (2c). Choices and Gaussians are composed
@@ -13,7 +13,7 @@
 //! wanted to show and could not (`published/knowledge_transfer.rs`).
 //!
 //! *Accuracy.* Choosing few columns at a time lets each choice look at what is still unexplained. Seven tenths of a round's budget go to
-//! the choice. Cells in scores are cut at half of their bound, slopes of numbers at a quarter of the bounds of the target: less
+//! the choice. Cells in scores are clipped at half of their bound, derivatives of numbers at a quarter of the bounds of the target: less
 //! signal, much less noise; found on generated data.
 //!
 //! *Needs.* Any loss with one score to a class or a number, one row to a unit, delta > 0; cells with a bound much below the length of a
@@ -23,13 +23,13 @@
 
 use super::Capabilities;
 use super::hard_thresholding::{constant_rate, usual_rate};
-use super::support::{alike, fit, sparsity};
+use super::support::{fit, sparsity, unit_factors};
 use super::{Method, Noise, Plan, Problem, head_losses, show};
 use crate::error::{Error, Result};
 use crate::schema::Task;
 use privfit_kernel::account::{Event, calibrate_near};
 use privfit_kernel::engine::Needs;
-use privfit_kernel::{ChooseLargest, Exponential, Fit, Gaussian, Loss, Mechanism, Run, SelectColumns};
+use privfit_kernel::{ChooseLargest, Exponential, Gaussian, Loss, Mechanism, RowScaling, Run, SelectColumns};
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -39,16 +39,16 @@ pub const METHOD: Method = Method {
     guarantee: "(epsilon, delta), all adjacencies",
     source: "after Cai, Wang, Zhang 2021; exact selection and composition",
     theorem: "Scores: one record moves each by at most c cap, so that choosing k columns with Gumbel noise of scale b is k \
-              choices with losses in a window of width 2 c cap/b. Values: gradients on the chosen columns are cut to length c, \
+              choices with losses in a window of width 2 c cap/b. Values: gradients on the chosen columns are clipped to length c, \
               with Gaussian noise. Replace-one doubles both. Choices and Gaussians are composed numerically.",
     settings: &[
         ("sparsity", "columns that are chosen"),
         ("rounds", "rounds in which they are chosen"),
         ("share", "part of a round's budget for the choice, from 0 to 1"),
-        ("cap", "cells are cut at this size in scores, from 0 to 1"),
-        ("clip", "slopes are cut at this size"),
+        ("cap", "cells are clipped at this size in scores, from 0 to 1"),
+        ("clip", "derivatives are clipped at this size"),
         ("rate", "length of a step, for the average gradient"),
-        ("radius", "rows on chosen columns are cut to this length; 0 for a usual one"),
+        ("radius", "rows on chosen columns are clipped to this length; 0 for a usual one"),
     ],
     published: false,
     can: Capabilities { one_score: true, ..Capabilities::ANY },
@@ -79,7 +79,7 @@ struct Round {
     columns: usize,
     choice: Option<Exponential>,
     step: Gaussian,
-    fit: Fit,
+    fit: RowScaling,
     rate: f64,
 }
 
@@ -93,7 +93,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     if problem.rows_per_unit > 1 {
         return Err(Error::misuse("noisy-thresholding has one row to a unit: use ").give("method", "noisy-gd"));
     }
-    if problem.loss.many {
+    if problem.loss.multiclass {
         return Err(Error::misuse("noisy-thresholding has one score to a class: use ").give("loss", "logistic"));
     }
     let settings = &problem.settings;
@@ -133,8 +133,8 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
                 k => Some(Exponential::for_gradients(clip, 1.0, cap, nm * (all * k as f64 / for_choice).sqrt())?),
             };
             let step = Gaussian::for_gradients(clip, nm * (all / for_step).sqrt())?;
-            let fit = if radius > 0.0 { Fit::Within(radius) } else { fit(problem, columns) };
-            let rate = if fit == Fit::Sphere && !given { rate.min(on_sphere(columns)) } else { rate };
+            let fit = if radius > 0.0 { RowScaling::Within(radius) } else { fit(problem, columns) };
+            let rate = if fit == RowScaling::Sphere && !given { rate.min(on_sphere(columns)) } else { rate };
             out.push(Round { added, columns, choice, step, fit, rate });
         }
         Ok(out)
@@ -225,10 +225,10 @@ impl NoisyThresholding {
         for round in &self.rounds {
             if let Some(choice) = &round.choice {
                 let support = run.at(choice, |run, scale| {
-                    let clocks = run.draw(&scale, self.features)?;
-                    let values = everyone.gradient_coordinates(&clocks, &w, loss, &zero)?;
+                    let arrival_times = run.draw(&scale, self.features)?;
+                    let values = everyone.gradient_coordinates(&arrival_times, &w, loss, &zero)?;
                     run.execute(ChooseLargest {
-                        clocks,
+                        arrival_times,
                         values: &values,
                         mechanism: choice,
                         count: round.added,
@@ -238,12 +238,12 @@ impl NoisyThresholding {
                 columns.extend(support.indices());
             }
             let longer = match round.fit {
-                Fit::Within(radius) => radius,
+                RowScaling::Within(radius) => radius,
                 _ => 1.0,
             };
             // Rows there are shorter by the radius, so weights are longer by it.
             let inner: Vec<f64> = columns.iter().map(|c| w[*c] * longer).collect();
-            let gradient = run.select_columns(SelectColumns { columns: &alike(&columns), fit: round.fit }, |run| {
+            let gradient = run.select_columns(SelectColumns { columns: &unit_factors(&columns), fit: round.fit }, |run| {
                 run.at(&round.step, |run, scale| {
                     let noise = run.draw(&scale, inner.len())?;
                     let sum = run.everyone()?.gradient_sum(&noise, &inner, loss)?;

@@ -119,7 +119,7 @@ pub(super) fn calibrated(
         let linear = LinearTerm { noise_multiplier: nm, pure };
         let choose = if likelihood { nats } else { relative };
         let (ridge, tolerance) = choose(problem, &losses, linear, ridge_of(nm));
-        tilted(problem, &losses, linear, ridge, tolerance, |_| nm / OUTPUT_SHARE)?.beginning(problem, pure, nm)
+        perturbed(problem, &losses, linear, ridge, tolerance, |_| nm / OUTPUT_SHARE)?.beginning(problem, pure, nm)
     };
     let noise = calibrate(problem.target, |nm| parts(nm).map(|p| p.event), problem.adjacency)?;
     Ok(Box::new(parts(noise)?))
@@ -191,7 +191,7 @@ fn relative(problem: &Problem, losses: &[Loss], linear: LinearTerm, least: f64) 
 
 /// A plan with all numbers given. The tolerance is the smallest that the solver can certify if the wanted one is below; the output
 /// noise, as a multiple of the distance that the tolerance allows, may depend on that distance.
-pub(super) fn tilted(
+pub(super) fn perturbed(
     problem: &Problem,
     losses: &[Loss],
     linear: LinearTerm,
@@ -254,7 +254,7 @@ impl Plan for Objective {
             ("linear term, standard deviation", show(self.deviation)),
             ("ridge", show(self.ridge)),
             ("gradient norm at the end, at most", show(self.tolerance)),
-            (self.output.law(), show(self.output.multiplier())),
+            (self.output.distribution(), show(self.output.multiplier())),
         ];
         if self.task == Task::Number {
             out.push(("output noise, cost over that of the linear term, at most", show(self.output_cost)));
@@ -335,7 +335,7 @@ mod tests {
         }
     }
 
-    /// Targets in a corner of their bounds: ten give or take three of a thousand. The fit explains what there is to explain.
+    /// Targets at one end of their bounds: ten give or take three of a thousand. The fit explains what there is to explain.
     #[test]
     fn narrow_targets_are_learned() {
         let (schema, mut random) = (schema(2, "", "bounds = [0, 1000]"), Random(7));

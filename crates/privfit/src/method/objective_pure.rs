@@ -1,4 +1,4 @@
-//! Objective perturbation with pure privacy: the sum of losses plus a ridge is tilted by Laplace noise, and the minimiser gets a
+//! Objective perturbation with pure privacy: the sum of losses plus a ridge is perturbed by Laplace noise, and the minimiser gets a
 //! little more of it.
 //!
 //! *What it computes.* theta = argmin sum of losses + (ridge/2) |theta|^2 + <b, theta> with b Laplace in each coordinate, to a
@@ -6,7 +6,7 @@
 //!
 //! *Privacy.* One record shifts b by at most L in L2, so by sqrt(d) L in L1 (replace-one twice that), and changes the determinant by a
 //! factor of at most 1 + smoothness/ridge, under replace-one too: epsilon = sqrt(d) L/scale + ln(1 + smoothness/ridge), and the output
-//! noise adds its own. The published form has b with a spherical gamma law, for which there is no exact sampler, charges the
+//! noise adds its own. The published form has b with a spherical gamma distribution, for which there is no exact sampler, charges the
 //! determinant twice, and takes the minimiser to be exact. The solver's limits may fail with a probability below e^-800.
 //!
 //! *Accuracy.* The noise is about d L/epsilon long, sqrt(d) longer than with a delta, so give a delta if you can. The ridge balances

@@ -11,7 +11,7 @@
 //! later sees the released numbers only. They change no constant of a loss: score + offset moves like the score, and counts over a
 //! smaller bound have the derivatives that counts over the bound have. What a solver may have to reach is planned for any offset.
 //!
-//! *Accuracy.* Ridge and early stopping pull scores to where they begin. Targets that lie in a corner of their bounds made that
+//! *Accuracy.* Ridge and early stopping pull scores to where they begin. Targets that lie at one end of their bounds made that
 //! pull, and the noise of counts that never come near their bound, larger than all that there was to learn. The mean is drawn to the
 //! middle by as much as it is noise. Beside the rest the mean
 //! costs one part in 144 of its squared privacy loss; for counts the histogram one in 9 and the mean one in 25; with pure privacy,
@@ -28,7 +28,7 @@ use crate::constraint::Constraint;
 use crate::error::Result;
 use crate::schema::Task;
 use privfit_kernel::account::Event;
-use privfit_kernel::{Contribution, Draw, Gaussian, Laplace, Loss, Mechanism, Run, Sink, Unit};
+use privfit_kernel::{Contribution, Gaussian, Laplace, Loss, Mechanism, Run, Sink, Unit, UnitRandomness};
 
 /// The setting that turns it off, with its meaning.
 pub(super) const SETTING: (&str, &str) =
@@ -221,7 +221,7 @@ fn each_target(unit: Unit<'_>, mut f: impl FnMut(f64, f64)) {
     (0..unit.rows()).filter(known).for_each(|row| f(f64::from(unit.label(row)), weight));
 }
 
-fn add_size(_: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>) {
+fn add_size(_: &[f64], unit: Unit<'_>, _: &mut UnitRandomness<'_>, sink: &mut Sink<'_>) {
     each_target(unit, |y, weight| {
         let part = 0.5 * (y + 1.0);
         // Bucket j holds the parts of the bound above 2^-(j+1), up to 2^-j; smaller ones are in none.
@@ -231,7 +231,7 @@ fn add_size(_: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>) {
     });
 }
 
-fn add_target(p: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>) {
+fn add_target(p: &[f64], unit: Unit<'_>, _: &mut UnitRandomness<'_>, sink: &mut Sink<'_>) {
     each_target(unit, |y, weight| {
         let value = p.first().map_or(y, |clamp| (0.5 * (y + 1.0) / clamp).min(1.0));
         sink.add(0, weight * value);
@@ -269,7 +269,7 @@ mod tests {
         let schema = schema(1, "unit = { column = \"u\", max_rows = 3 }\nunits = 3", "bounds = [0, 8]");
         let targets = [0.0, 8.0, 4.0, 1.0, 0.001, 1e-9, f64::NAN, 1e300, -5.0, f64::INFINITY];
         for (add, dimension, clamp, signed) in [
-            (add_size as fn(&[f64], Unit<'_>, &mut Draw<'_>, &mut Sink<'_>), POWERS, 0.0, false),
+            (add_size as fn(&[f64], Unit<'_>, &mut UnitRandomness<'_>, &mut Sink<'_>), POWERS, 0.0, false),
             (add_target, 1, 0.25, false),
             (add_target, 1, 0.0, true),
         ] {

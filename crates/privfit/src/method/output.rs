@@ -6,7 +6,7 @@
 //! *Privacy.* The ridge makes the objective strongly convex, so a change of the gradient by L (zero-out, k L for k rows to a unit)
 //! moves the minimiser by at most L / ridge; replace-one twice that; the solver adds 2 tau / ridge. The bound holds for every number
 //! of rows; the solver's certificate rests on the true one. Pure privacy: the L1 distance is at most sqrt(d) times the L2 distance, and discrete Laplace noise covers it; published
-//! forms use a spherical gamma law, for which there is no exact sampler.
+//! forms use a spherical gamma distribution, for which there is no exact sampler.
 //!
 //! *Accuracy.* Noise of deviation s/ridge on the weights costs about (n/8) (s/ridge)^2, shrinkage (ridge/2) |theta|^2; with weights of
 //! length 10 the sum is least at ridge = (n s^2 / 200)^(1/3). `objective` is more accurate; this one is the simplest proof, and pure.
@@ -111,7 +111,7 @@ impl Plan for Output {
         vec![
             ("ridge", show(self.ridge)),
             ("gradient norm at the end, at most", show(self.tolerance)),
-            (self.noise.law(), show(self.noise.multiplier())),
+            (self.noise.distribution(), show(self.noise.multiplier())),
         ]
     }
 

@@ -8,7 +8,7 @@
 //! at most rate T L/n apart, or (L/(n mu)) (1 - (1 - rate mu)^T); replace-one twice that; float errors come on top. Published
 //! constants are 3 L T rate/n and 5 L (mu + smoothness)/(n mu smoothness) under replace-one: 1.5 and 2.5 (1 + mu/smoothness) times as
 //! large, and the Gaussian that goes with them is half as much again; see `published/gradient_output.rs`. The regulariser cancels,
-//! so its slope has no part in L.
+//! so its derivative has no part in L.
 //!
 //! *Accuracy.* Convex: steps up to the time where the shrinking error R^2/(2 T rate) meets that of the growing noise. Strongly
 //! convex: the noise stops growing, and the steps go on until the error of the descent is below it. `objective` is more accurate.
@@ -21,7 +21,7 @@ use super::Capabilities;
 use super::end_noise::{Recipe, calibrated, check};
 use super::{Method, Plan, Problem};
 use crate::error::{Error, Result};
-use privfit_kernel::{Loss, Pace};
+use privfit_kernel::{Loss, StepSchedule};
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -92,5 +92,9 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         (balanced_time(problem, loss)? / rate).ceil()
     };
     let steps = settings.within("steps", steps.clamp(1.0, 20_000.0), 1.0, 1e7)?.round() as u64;
-    calibrated(problem, losses, Recipe { ridge: mu, batch: None, passes: steps, pace: Pace::Constant(rate), own_size: false })
+    calibrated(
+        problem,
+        losses,
+        Recipe { ridge: mu, batch: None, passes: steps, schedule: StepSchedule::Constant(rate), own_size: false },
+    )
 }

@@ -21,7 +21,7 @@ use super::end_noise::{Recipe, calibrated, check};
 use super::output_gd::balanced_time;
 use super::{Method, Plan, Problem};
 use crate::error::{Error, Result};
-use privfit_kernel::Pace;
+use privfit_kernel::StepSchedule;
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -68,12 +68,12 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     }
     let scale = 2.0 / loss.smoothness();
     let offset = n.powf(settings.within("power", 0.5, 0.0, 1.0)?);
-    let pace = match settings.within("schedule", 0.0, 0.0, 2.0)?.round() as u32 {
-        _ if mu > 0.0 => Pace::Strong { cap: 1.0 / (loss.smoothness() + mu), strength: mu },
-        0 => Pace::Constant(rate),
-        1 => Pace::Decreasing { scale, offset },
-        _ => Pace::SquareRoot { scale, offset },
+    let schedule = match settings.within("schedule", 0.0, 0.0, 2.0)?.round() as u32 {
+        _ if mu > 0.0 => StepSchedule::Strong { cap: 1.0 / (loss.smoothness() + mu), strength: mu },
+        0 => StepSchedule::Constant(rate),
+        1 => StepSchedule::Decreasing { scale, offset },
+        _ => StepSchedule::SquareRoot { scale, offset },
     };
-    let recipe = Recipe { ridge: mu, batch: Some(batch as usize), passes: passes as u64, pace, own_size: false };
+    let recipe = Recipe { ridge: mu, batch: Some(batch as usize), passes: passes as u64, schedule, own_size: false };
     calibrated(problem, losses, recipe)
 }

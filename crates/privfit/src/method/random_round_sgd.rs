@@ -59,7 +59,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let rate = settings.within("rate", usual, 1e-12, 1e9)?;
     if rate * loss.smoothness() >= 2.0 {
         let most = 2.0 / loss.smoothness();
-        return Err(Error::misuse(format!("rate is {rate}: the law of the rounds needs less than {most}, give less")));
+        return Err(Error::misuse(format!("rate is {rate}: the distribution of the rounds needs less than {most}, give less")));
     }
     Ok(Box::new(Steps {
         losses,

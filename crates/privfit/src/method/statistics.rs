@@ -28,7 +28,7 @@ use crate::schema::Task;
 use crate::solve::eigen;
 use privfit_kernel::account::{Event, calibrate};
 use privfit_kernel::engine::Needs;
-use privfit_kernel::{Contribution, Draw, Gaussian, Mechanism, Run, Sink, Unit};
+use privfit_kernel::{Contribution, Gaussian, Mechanism, Run, Sink, Unit, UnitRandomness};
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -211,7 +211,7 @@ fn share(unit: Unit<'_>) -> f64 {
     1.0 / (0..unit.rows()).filter(|row| known(unit.label(*row))).count().max(1) as f64
 }
 
-fn add_sums(p: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>) {
+fn add_sums(p: &[f64], unit: Unit<'_>, _: &mut UnitRandomness<'_>, sink: &mut Sink<'_>) {
     let facts = Facts::read(p);
     let mut x = [0f64; LARGEST];
     let share = share(unit);
@@ -224,7 +224,7 @@ fn add_sums(p: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>) {
     }
 }
 
-fn add_spreads(p: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>) {
+fn add_spreads(p: &[f64], unit: Unit<'_>, _: &mut UnitRandomness<'_>, sink: &mut Sink<'_>) {
     let facts = Facts::read(p);
     let mut x = [0f64; LARGEST];
     let share = share(unit);
@@ -240,7 +240,7 @@ fn add_spreads(p: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>)
     }
 }
 
-fn add_moments(p: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>) {
+fn add_moments(p: &[f64], unit: Unit<'_>, _: &mut UnitRandomness<'_>, sink: &mut Sink<'_>) {
     let facts = Facts::read(p);
     let mut z = [0f64; LARGEST];
     let d = facts.d;
@@ -262,7 +262,7 @@ fn add_moments(p: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>)
     }
 }
 
-fn add_residual(p: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>) {
+fn add_residual(p: &[f64], unit: Unit<'_>, _: &mut UnitRandomness<'_>, sink: &mut Sink<'_>) {
     let facts = Facts::read(p);
     let mut z = [0f64; LARGEST];
     let share = share(unit);
@@ -272,7 +272,7 @@ fn add_residual(p: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>
     }
 }
 
-fn add_step(p: &[f64], unit: Unit<'_>, _: &mut Draw<'_>, sink: &mut Sink<'_>) {
+fn add_step(p: &[f64], unit: Unit<'_>, _: &mut UnitRandomness<'_>, sink: &mut Sink<'_>) {
     let facts = Facts::read(p);
     let mut z = [0f64; LARGEST];
     let share = share(unit);
@@ -291,7 +291,7 @@ impl Statistics {
         name: &'static str,
         dimension: usize,
         parameters: &[f64],
-        add: fn(&[f64], Unit<'_>, &mut Draw<'_>, &mut Sink<'_>),
+        add: fn(&[f64], Unit<'_>, &mut UnitRandomness<'_>, &mut Sink<'_>),
     ) -> Result<Vec<f64>> {
         let contribution = Contribution { name, dimension, parameters: parameters.to_vec(), add };
         let everyone = run.everyone()?;
@@ -493,7 +493,7 @@ mod tests {
         let d = columns.len();
         let (numbers, groups) = (3.0f64, 1.0f64);
         let pairs = d * (d + 1) / 2;
-        type Add = fn(&[f64], Unit<'_>, &mut Draw<'_>, &mut Sink<'_>);
+        type Add = fn(&[f64], Unit<'_>, &mut UnitRandomness<'_>, &mut Sink<'_>);
         let stages: [(Add, usize, f64); 5] = [
             (add_sums, d, (numbers + groups + 1.0).sqrt()),
             (add_spreads, d, (numbers + 1.0).sqrt()),

@@ -5,7 +5,7 @@ use crate::data::encode::Column;
 use crate::error::{Error, Result};
 use crate::schema::Task;
 use privfit_kernel::account::{Event, calibrate_near, epsilon};
-use privfit_kernel::{ChooseLargest, Exponential, Fit, Loss, Run, SelectColumns, StabilityTest, StableSupport};
+use privfit_kernel::{ChooseLargest, Exponential, Loss, RowScaling, Run, SelectColumns, StabilityTest, StableSupport};
 
 /// Weights that are wanted, the constant not counted: declared, or a few.
 pub(super) fn sparsity(problem: &Problem) -> Result<usize> {
@@ -19,7 +19,7 @@ pub(super) fn one_score(problem: &Problem, method: &str) -> Result<Loss> {
     if problem.rows_per_unit > 1 {
         return Err(Error::misuse(format!("{method} has one row to a unit: use ")).give("method", "noisy-gd"));
     }
-    if problem.loss.many || problem.scores() > 1 {
+    if problem.loss.multiclass || problem.scores() > 1 {
         return Err(Error::misuse(format!("{method} has one score, for two classes or a number: use "))
             .give("method", "noisy-thresholding")
             .words(" with ")
@@ -29,10 +29,10 @@ pub(super) fn one_score(problem: &Problem, method: &str) -> Result<Loss> {
     problem.build_loss(1)
 }
 
-/// Residuals are cut at half of the half-range of the target unless that is set: less signal, and a quarter of the noise.
-pub(super) fn mild(problem: &Problem) -> Problem {
+/// Residuals are clipped at half of the half-range of the target unless that is set: less signal, and a quarter of the noise.
+pub(super) fn tight_clip(problem: &Problem) -> Problem {
     let mut out = problem.clone();
-    if let (Some(clip), Some(number)) = (problem.loss.tight_clip, problem.loss.numbers.first()) {
+    if let (Some(clip), Some(number)) = (problem.loss.tight_clip, problem.loss.parameters.first()) {
         out.settings.0.entry(number.name.into()).or_insert(clip);
     }
     out
@@ -51,7 +51,7 @@ pub(super) fn share(problem: &Problem, part: f64) -> Result<Problem> {
 pub(super) fn narrowed(problem: &Problem, columns: usize) -> Problem {
     let mut out = problem.clone();
     out.features = columns;
-    out.sparse = Fit::stays_sparse(problem.sparse, columns);
+    out.sparse = RowScaling::stays_sparse(problem.sparse, columns);
     out.columns = vec![Column { scale: 1.0, shift: 0.0, group: None, constant: false }; columns];
     out.constraint = crate::constraint::Constraint::None;
     out
@@ -59,12 +59,12 @@ pub(super) fn narrowed(problem: &Problem, columns: usize) -> Problem {
 
 /// How rows that were left with some of their columns get into the unit ball. Which class is more likely does not change with the
 /// length of a row, a number does. Cells that use their whole range evenly make rows of 0.58 sqrt(columns) bounds.
-pub(super) fn fit(problem: &Problem, columns: usize) -> Fit {
+pub(super) fn fit(problem: &Problem, columns: usize) -> RowScaling {
     let usual = ((columns as f64 / 3.0).sqrt() * problem.largest_cell()).min(1.0);
     match problem.task {
-        Task::Number => Fit::Within(usual),
-        _ if problem.largest_cell() < 1.0 => Fit::Within(usual),
-        _ => Fit::Sphere,
+        Task::Number => RowScaling::Within(usual),
+        _ if problem.largest_cell() < 1.0 => RowScaling::Within(usual),
+        _ => RowScaling::Sphere,
     }
 }
 
@@ -91,7 +91,7 @@ pub(super) struct Screening {
     pub(super) count: usize,
     pub(super) features: usize,
     pub(super) constant: Option<usize>,
-    /// Tried first: the set as it is, if no record could have changed it.
+    /// TrialResult first: the set as it is, if no record could have changed it.
     pub(super) stable: Option<StabilityTest>,
 }
 
@@ -111,14 +111,20 @@ impl Screening {
         let zero = vec![0f64; self.features];
         let except: Vec<usize> = self.constant.into_iter().collect();
         let support = run.at(&self.mechanism, |run, scale| {
-            let clocks = run.draw(&scale, self.features)?;
-            let values = everyone.gradient_coordinates(&clocks, &zero, loss, &zero)?;
+            let arrival_times = run.draw(&scale, self.features)?;
+            let values = everyone.gradient_coordinates(&arrival_times, &zero, loss, &zero)?;
             if let Some(test) = &self.stable
                 && let Some(support) = run.execute(StableSupport { values: &values, test, count: self.count, except: &except })?
             {
                 return Ok(support);
             }
-            run.execute(ChooseLargest { clocks, values: &values, mechanism: &self.mechanism, count: self.count, except: &except })
+            run.execute(ChooseLargest {
+                arrival_times,
+                values: &values,
+                mechanism: &self.mechanism,
+                count: self.count,
+                except: &except,
+            })
         })?;
         Ok(support.indices().iter().copied().chain(self.constant).collect())
     }
@@ -127,28 +133,29 @@ impl Screening {
 /// Training on chosen columns, by any method.
 pub(super) struct OnColumns {
     pub(super) inner: Box<dyn Plan>,
-    pub(super) fit: Fit,
+    pub(super) fit: RowScaling,
     pub(super) features: usize,
 }
 
 impl OnColumns {
     /// Weights of all features; zero where a column was not chosen.
     pub(super) fn run(&self, run: &mut Run<'_>, columns: &[usize], progress: &dyn Fn()) -> Result<Vec<f64>> {
-        let weights =
-            run.select_columns(SelectColumns { columns: &alike(columns), fit: self.fit }, |run| self.inner.run(run, progress))?;
+        let weights = run.select_columns(SelectColumns { columns: &unit_factors(columns), fit: self.fit }, |run| {
+            self.inner.run(run, progress)
+        })?;
         Ok(spread(&weights, columns, self.fit, self.features))
     }
 }
 
 /// Columns as they are.
-pub(super) fn alike(columns: &[usize]) -> Vec<(usize, f64)> {
+pub(super) fn unit_factors(columns: &[usize]) -> Vec<(usize, f64)> {
     columns.iter().map(|c| (*c, 1.0)).collect()
 }
 
 /// Puts weights of chosen columns back into their places, for rows of their full length.
-pub(super) fn spread(weights: &[f64], columns: &[usize], fit: Fit, features: usize) -> Vec<f64> {
+pub(super) fn spread(weights: &[f64], columns: &[usize], fit: RowScaling, features: usize) -> Vec<f64> {
     let longer = match fit {
-        Fit::Within(radius) => radius,
+        RowScaling::Within(radius) => radius,
         _ => 1.0,
     };
     let mut out = vec![0f64; features];

@@ -4,7 +4,7 @@ use super::vector_noise::VectorNoise;
 use super::{Noise, Problem, show};
 use crate::error::{Error, Result};
 use crate::schema::Task;
-use crate::solve::ight::{Rows, Thresholding, ight};
+use crate::solve::iterative_hard_thresholding::{Rows, Thresholding, iterative_hard_thresholding};
 use privfit_kernel::account::{Event, calibrate};
 use privfit_kernel::{self as kernel, Loss, Minimise, MinimiseElastic, Project, PublicRows, Run, norm_bound, products_error};
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl Teacher {
     }
 
     pub(super) fn describe(&self) -> Vec<(&'static str, String)> {
-        vec![("ridge", show(self.ridge)), (self.noise.law(), show(self.noise.multiplier()))]
+        vec![("ridge", show(self.ridge)), (self.noise.distribution(), show(self.noise.multiplier()))]
     }
 
     pub(super) fn gradient_noise(&self) -> f64 {
@@ -158,8 +158,11 @@ pub(super) fn student(rows: &PublicRows, answers: &[f64], sparsity: usize) -> Ve
     for (row, y) in rows.iter().zip(answers) {
         data.push(row.iter().map(|x| x * longer).enumerate(), (y * longer) as f32);
     }
-    let found =
-        ight(data, &privfit_kernel::loss::least_squares(), &Thresholding { sparsity, always: None, ridge: 0.0, steps: 300 });
+    let found = iterative_hard_thresholding(
+        data,
+        &privfit_kernel::loss::least_squares(),
+        &Thresholding { sparsity, always: None, ridge: 0.0, steps: 300 },
+    );
     let mut out = vec![0f64; rows.features()];
     found.iter().for_each(|(i, w)| out[*i as usize] = *w);
     out

@@ -5,13 +5,13 @@
 //! average of the teachers plus Gaussian noise is released and its largest weights are kept. With public rows: what the average
 //! predicts for them plus Gaussian noise, and hard thresholding on these.
 //!
-//! *Privacy.* Parts go by slot: one record changes one teacher, altogether perhaps, so that the average moves by at most 2R/parts under
+//! *Privacy.* Parts go by unit index: one record changes one teacher, altogether perhaps, so that the average moves by at most 2R/parts under
 //! zero-out and replace-one alike. Nothing is asked of the teachers: this keeps the idea of the published form, a teacher under a
 //! sparsity constraint, whose own proof fails because such a constraint is not convex (`published/knowledge_transfer.rs`).
 //!
 //! *Accuracy.* The noise falls with the number of parts, and a part must have enough records to find the columns: many records.
 //!
-//! *Needs.* Any loss with one score and a slope, one row to a unit, delta > 0.
+//! *Needs.* Any loss with one score and a derivative, one row to a unit, delta > 0.
 //!
 //! *Reference.* Repair of Wang and Gu 2020; sample and aggregate of Nissim, Raskhodnikova, Smith 2007.
 
@@ -22,7 +22,7 @@ use super::teacher::{Answers, student};
 use super::vector_noise::VectorNoise;
 use super::{Method, Noise, Plan, Problem, show};
 use crate::error::Result;
-use crate::solve::ight::keep_largest;
+use crate::solve::iterative_hard_thresholding::keep_largest;
 use privfit_kernel::account::{Event, calibrate};
 use privfit_kernel::engine::Needs;
 use privfit_kernel::{Average, Learner, Project, PublicRows, Run, SparseModel, Train, products_error};
@@ -34,13 +34,13 @@ pub const METHOD: Method = Method {
     needs: "loss with one score, one row to a unit, delta > 0",
     guarantee: "(epsilon, delta), all adjacencies",
     source: "repair of Wang, Gu 2020, by sample and aggregate",
-    theorem: "Records are dealt to parts by slot, so one record changes the teacher of one part, altogether perhaps. Each \
+    theorem: "Records are dealt to parts by unit_index, so one record changes the teacher of one part, altogether perhaps. Each \
               teacher lies in a ball of radius R, so that their average moves by at most 2 R/parts under zero-out and replace- \
               one alike. Gaussian noise covers it.",
     settings: &[
         ("sparsity", "weights that are kept"),
         ("parts", "parts, each with a teacher"),
-        ("radius", "teachers are cut to this length"),
+        ("radius", "teachers are clipped to this length"),
         ("ridge", "ridge of a teacher's average loss"),
         ("rows", "public rows that are generated for the student; 0 for none"),
     ],

@@ -15,11 +15,11 @@
 //! *Reference.* Repair of Wang and Gu 2020; output perturbation of Chaudhuri, Monteleoni, Sarwate 2011.
 
 use super::Capabilities;
-use super::support::{mild, one_score, sparsity};
+use super::support::{one_score, sparsity, tight_clip};
 use super::teacher::{Answers, Teacher, student};
 use super::{Method, Noise, Plan, Problem, needs_smooth, show};
 use crate::error::Result;
-use crate::solve::ight::keep_largest;
+use crate::solve::iterative_hard_thresholding::keep_largest;
 use privfit_kernel::account::Event;
 use privfit_kernel::engine::Needs;
 use privfit_kernel::{PublicRows, Run};
@@ -56,7 +56,7 @@ struct TransferConvex {
 }
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
-    let problem = &mild(problem);
+    let problem = &tight_clip(problem);
     problem.needs_delta("transfer-convex")?;
     problem.needs_rows("transfer-convex")?;
     needs_smooth(problem, "transfer-convex")?;

@@ -19,13 +19,13 @@
 //! *Reference.* Repair of Wang and Gu 2020 (knowledge transfer), after Kifer, Smith, Thakurta 2012.
 
 use super::Capabilities;
-use super::support::{Screening, alike, calibrated_with, fit, mild, narrowed, one_score, share, sparsity, spread};
+use super::support::{Screening, calibrated_with, fit, narrowed, one_score, share, sparsity, spread, tight_clip, unit_factors};
 use super::teacher::{Answers, Teacher, student};
 use super::{Method, Noise, Plan, Problem, needs_smooth, show};
 use crate::error::{Error, Result};
 use privfit_kernel::account::Event;
 use privfit_kernel::engine::Needs;
-use privfit_kernel::{Exponential, Fit, Loss, Run, SelectColumns, StabilityTest};
+use privfit_kernel::{Exponential, Loss, RowScaling, Run, SelectColumns, StabilityTest};
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -42,7 +42,7 @@ pub const METHOD: Method = Method {
         ("sparsity", "columns that are chosen"),
         ("share", "part of the budget for the choice, from 0 to 1"),
         ("stable", "epsilon of a test that releases a stable choice as it is; 0 for none"),
-        ("cap", "cells are cut at this size, from 0 to 1"),
+        ("cap", "cells are clipped at this size, from 0 to 1"),
         ("ridge", "strength of the ridge on the chosen columns, in sum form"),
         ("rows", "public rows that are generated for the student; 0 for none"),
     ],
@@ -56,13 +56,13 @@ struct TransferSupport {
     loss: Loss,
     teacher: Teacher,
     answers: Answers,
-    fit: Fit,
+    fit: RowScaling,
     features: usize,
     event: Event,
 }
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
-    let problem = &mild(problem);
+    let problem = &tight_clip(problem);
     problem.needs_delta("transfer-support")?;
     problem.needs_rows("transfer-support")?;
     needs_smooth(problem, "transfer-support")?;
@@ -140,7 +140,7 @@ impl Plan for TransferSupport {
         let columns = self.screening.run(run, &self.loss)?;
         progress();
         let rows = self.answers.rows(&columns);
-        let released = run.select_columns(SelectColumns { columns: &alike(&columns), fit: self.fit }, |run| {
+        let released = run.select_columns(SelectColumns { columns: &unit_factors(&columns), fit: self.fit }, |run| {
             self.teacher.release(run, None, rows.as_ref())
         })?;
         progress();

@@ -1,9 +1,9 @@
 //! Two stages: votes of models on parts choose the columns, then objective perturbation on these.
 //!
 //! *What it computes.* The records are divided into parts, hard thresholding on each part names `sparsity` columns, and the columns with
-//! the most votes are chosen by the exponential mechanism. On them, the minimiser of the tilted objective of `objective` is released.
+//! the most votes are chosen by the exponential mechanism. On them, the minimiser of the perturbed objective of `objective` is released.
 //!
-//! *Privacy.* Parts go by slot, so one record is in one part, whose model may change altogether: each count of votes moves by at most
+//! *Privacy.* Parts go by unit index, so one record is in one part, whose model may change altogether: each count of votes moves by at most
 //! one, under zero-out and replace-one alike, and halving that would be wrong. `sparsity` choices have losses in a window of
 //! 2/scale each; leaving the other columns out is a map of each record by itself; then the curve of `objective` holds, on rows cut to
 //! the unit ball again. Both stages are composed numerically. The published form adds Laplace noise for the L1 norm of all votes,
@@ -18,7 +18,7 @@
 
 use super::Capabilities;
 use super::block_learner::{learner, usual_parts};
-use super::support::{OnColumns, calibrated_with, fit, mild, narrowed, one_score, share, sparsity};
+use super::support::{OnColumns, calibrated_with, fit, narrowed, one_score, share, sparsity, tight_clip};
 use super::{Method, Noise, Plan, Problem, objective, show};
 use crate::error::Result;
 use privfit_kernel::account::Event;
@@ -32,7 +32,7 @@ pub const METHOD: Method = Method {
     needs: "smooth loss with one score, one row to a unit, delta > 0",
     guarantee: "(epsilon, delta), zero-out and replace-one",
     source: "Kifer, Smith, Thakurta 2012, exact selection, objective perturbation of ours",
-    theorem: "Votes: records are dealt to parts by slot, so one record changes the model of one part and each count of votes \
+    theorem: "Votes: records are dealt to parts by unit_index, so one record changes the model of one part and each count of votes \
               by at most one, under every adjacency; choosing a column has losses in a window of width 2/scale. Then objective \
               perturbation on the chosen columns, with rows cut to the unit ball again. Both are composed numerically.",
     settings: &[
@@ -57,7 +57,7 @@ struct TwoStage {
 }
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
-    let problem = &mild(problem);
+    let problem = &tight_clip(problem);
     problem.needs_delta("two-stage")?;
     objective::check(problem, "two-stage")?;
     one_score(problem, "two-stage")?;
@@ -113,10 +113,16 @@ impl Plan for TwoStage {
         let parts = run.parts(self.parts)?;
         let models = run.execute(Train { parts: &parts, learner: &self.learner, progress })?;
         let support = run.at(&self.mechanism, |run, scale| {
-            let clocks = run.draw(&scale, self.second.features)?;
-            let votes = run.execute(SupportVotes { clocks: &clocks, models: &models })?;
+            let arrival_times = run.draw(&scale, self.second.features)?;
+            let votes = run.execute(SupportVotes { arrival_times: &arrival_times, models: &models })?;
             let except: Vec<usize> = self.constant.into_iter().collect();
-            run.execute(ChooseLargest { clocks, values: &votes, mechanism: &self.mechanism, count: self.count, except: &except })
+            run.execute(ChooseLargest {
+                arrival_times,
+                values: &votes,
+                mechanism: &self.mechanism,
+                count: self.count,
+                except: &except,
+            })
         })?;
         let columns: Vec<usize> = support.indices().iter().copied().chain(self.constant).collect();
         self.second.run(run, &columns, progress)

@@ -51,7 +51,7 @@ impl VectorNoise {
             }
     }
 
-    pub(super) fn law(&self) -> &'static str {
+    pub(super) fn distribution(&self) -> &'static str {
         match self {
             VectorNoise::Gaussian(_) => "Gaussian noise, standard deviation over sensitivity",
             VectorNoise::Laplace(_) => "Laplace noise, scale over sensitivity",

@@ -4,7 +4,7 @@
 //! *What it computes.* Cells are replaced by the root of their size. (1) The sum of all rows, each of length 1, plus Gaussian noise; the
 //! `sparsity` columns with the largest sums are kept, each times 1/sqrt(sum), and rows are divided by their own length again. (2) The
 //! gradient at zero weights on these rows plus Gaussian noise; a column whose gradient is z deviations is raised by
-//! (1 + max(z^2 - 1, 0))^(1/4). (3) On the rows so changed the minimiser of the tilted objective of `objective` is released.
+//! (1 + max(z^2 - 1, 0))^(1/4). (3) On the rows so changed the minimiser of the perturbed objective of `objective` is released.
 //!
 //! *Privacy.* Every map of a row looks at that row and at released numbers. In (1) a record adds a vector of length 1, in (2) one of the
 //! loss constant, both checked on the integers, twice that for replace-one; (3) has the curve of `objective` on rows of length 1. The
@@ -26,7 +26,7 @@ use crate::model::RowMap;
 use crate::schema::Task;
 use privfit_kernel::account::Event;
 use privfit_kernel::engine::Needs;
-use privfit_kernel::{Contribution, Fit, Gaussian, Loss, Mechanism, Run, SelectColumns};
+use privfit_kernel::{Contribution, Gaussian, Loss, Mechanism, RowScaling, Run, SelectColumns};
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -36,7 +36,7 @@ pub const METHOD: Method = Method {
     guarantee: "(epsilon, delta), zero-out and replace-one",
     source: "ours: released column sums weigh the columns, then objective perturbation",
     theorem: "Three stages: sums of vectors of length 1, sums of gradients cut to the loss constant, both with Gaussian noise \
-              (replace-one twice the reach), and objective perturbation on rows that are mapped, each by itself, with released \
+              (replace-one twice the sensitivity), and objective perturbation on rows that are mapped, each by itself, with released \
               numbers. The three are composed numerically.",
     settings: &[
         ("sparsity", "columns that are kept; four times the rows by default"),
@@ -169,7 +169,7 @@ impl Plan for WeightedColumns {
         order.sort_unstable();
         let mut columns: Vec<(usize, f64)> = order.iter().map(|i| (*i, (floor / sums[*i].max(floor)).sqrt())).collect();
         let zero = vec![0f64; self.kept + 1];
-        let gradient = run.select_columns(SelectColumns { columns: &columns, fit: Fit::Root(CONSTANT) }, |run| {
+        let gradient = run.select_columns(SelectColumns { columns: &columns, fit: RowScaling::Root(CONSTANT) }, |run| {
             run.at(&self.step, |run, scale| {
                 let noise = run.draw(&scale, zero.len())?;
                 let sum = run.everyone()?.gradient_sum(&noise, &zero, &self.loss)?;
@@ -181,8 +181,9 @@ impl Plan for WeightedColumns {
             let z = g / self.step.standard_deviation();
             *factor *= (1.0 + (z * z - 1.0).max(0.0)).powf(0.25);
         }
-        let inner = run
-            .select_columns(SelectColumns { columns: &columns, fit: Fit::Root(CONSTANT) }, |run| self.inner.run(run, progress))?;
+        let inner = run.select_columns(SelectColumns { columns: &columns, fit: RowScaling::Root(CONSTANT) }, |run| {
+            self.inner.run(run, progress)
+        })?;
         let (mut weights, mut factors) = (vec![0f64; self.features], vec![0f64; self.features]);
         for ((i, factor), w) in columns.iter().zip(&inner) {
             (weights[*i], factors[*i]) = (*w, *factor);

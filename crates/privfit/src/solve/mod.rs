@@ -1,4 +1,4 @@
 //! Ordinary numerical work; no privacy inside.
 
 pub mod eigen;
-pub mod ight;
+pub mod iterative_hard_thresholding;

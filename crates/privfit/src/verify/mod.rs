@@ -139,7 +139,7 @@ fn unchecked(training: &Training) -> Training {
     let mut settings = training.settings.clone();
     settings.retain(|(name, _)| {
         let named = |m: &crate::method::Method| m.settings.iter().any(|s| s.0 == name);
-        crate::method::ALL.iter().any(named) || crate::loss::ALL.iter().any(|l| l.numbers.iter().any(|n| n.name == name))
+        crate::method::ALL.iter().any(named) || crate::loss::ALL.iter().any(|l| l.parameters.iter().any(|n| n.name == name))
     });
     Training { method, plan: Vec::new(), reason: None, public: Vec::new(), settings, ..training.clone() }
 }

@@ -113,7 +113,7 @@ fn selected(artifact: &Artifact, inputs: &PlanInputs, selection: &Selection) -> 
     let candidates = selection.candidates.iter();
     let tuning = Tuning {
         candidates: candidates.map(|c| Candidate { method: c.named.clone(), settings: c.settings.clone() }).collect(),
-        law: selection.law.clone(),
+        distribution: selection.distribution.clone(),
         runs: selection.runs,
         held_out: selection.held_out,
     };

@@ -67,7 +67,7 @@ fn broken_mechanisms_are_flagged() {
         let (spent, above) = repeat::executed_epsilon(&subject, &pair.a).unwrap();
         assert_eq!(above, finders.executed, "{}: {spent}", case.name);
         println!(
-            "{:2} {}: before noise {} ({:.2} of the reach), two worlds {:?}",
+            "{:2} {}: before noise {} ({:.2} of the sensitivity), two worlds {:?}",
             case.number,
             case.name,
             before.violated(),
@@ -210,7 +210,7 @@ fn correct_configurations_pass() {
             None => found.epsilon / claim.epsilon(),
         };
         println!(
-            "{} {}: plan {planned:.1?}, pairs {:.1?} ({:.2} of the reach), worlds {:.1?}, seen {seen:.2}",
+            "{} {}: plan {planned:.1?}, pairs {:.1?} ({:.2} of the sensitivity), worlds {:.1?}, seen {seen:.2}",
             subject.name(),
             case.3,
             compared - planned,
@@ -280,7 +280,7 @@ fn every_combination(rows: u64, pairs: u64, slow: bool) -> u64 {
 }
 
 #[test]
-fn every_combination_keeps_its_reach() {
+fn every_combination_keeps_its_sensitivity() {
     let start = Instant::now();
     let compared = every_combination(7, 24, false);
     println!("{compared} pairs in {:.1?}", start.elapsed());
@@ -289,7 +289,7 @@ fn every_combination_keeps_its_reach() {
 
 /// More rows than a block has, so that several blocks and their borders are compared.
 #[test]
-fn several_blocks_keep_their_reach() {
+fn several_blocks_keep_their_sensitivity() {
     let compared = every_combination(1100, 2, false);
     println!("{compared} pairs");
     assert!(compared > 200);
@@ -304,7 +304,7 @@ fn pairs_by_the_thousand() {
         let maker = RowMaker::new(subject.schema()).unwrap();
         let finding = sensitivity::audit(&subject, &maker, 20, 1500, &[], &|| {}).unwrap();
         assert!(!finding.violated(), "{}: {:?}", subject.name(), finding.first);
-        println!("{} {}: {:.3} of the reach", subject.name(), case.3, finding.largest());
+        println!("{} {}: {:.3} of the sensitivity", subject.name(), case.3, finding.largest());
     }
 }
 

@@ -211,11 +211,12 @@ fn phi(x: f64) -> f64 {
 fn attacks_on_gaussians_have_closed_forms() {
     let artifact = model("noisy-gd");
     let Event::Repeat { times, event } = &artifact.guarantee.event else { panic!("{:?}", artifact.guarantee.event) };
-    let Event::DiscreteGaussian { sigma, reach, replace_reach, .. } = **event else { panic!("{event:?}") };
-    for (reach, risk) in
-        [(reach, artifact.certificate.plain.zero_out.unwrap()), (replace_reach, artifact.certificate.plain.replace_one.unwrap())]
-    {
-        let mu = (*times as f64).sqrt() * reach as f64 / sigma as f64;
+    let Event::DiscreteGaussian { sigma, sensitivity, replace_sensitivity, .. } = **event else { panic!("{event:?}") };
+    for (sensitivity, risk) in [
+        (sensitivity, artifact.certificate.plain.zero_out.unwrap()),
+        (replace_sensitivity, artifact.certificate.plain.replace_one.unwrap()),
+    ] {
+        let mu = (*times as f64).sqrt() * sensitivity as f64 / sigma as f64;
         let found = phi(-2.326_347_874_040_840_8 + mu);
         assert!(risk.true_positive_rate >= found * (1.0 - 1e-9) && risk.true_positive_rate <= 1.003 * found, "{risk:?} {found}");
         let right = phi(0.5 * mu);

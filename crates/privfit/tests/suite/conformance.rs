@@ -171,7 +171,7 @@ fn mean_loss(artifact: &Artifact, case: &Case, lines: &[String]) -> f64 {
     let entry = loss::find(case.loss).unwrap();
     let (k, heads) = (artifact.model.classes, artifact.model.weights.len());
     // Losses without scores have none.
-    let losses: Vec<_> = (0..if entry.many { 1 } else { heads })
+    let losses: Vec<_> = (0..if entry.multiclass { 1 } else { heads })
         .filter_map(|h| {
             loss::build(
                 entry,
@@ -194,7 +194,7 @@ fn mean_loss(artifact: &Artifact, case: &Case, lines: &[String]) -> f64 {
             }
             let mut value = [0.0];
             for (h, loss) in losses.iter().enumerate() {
-                let s = if entry.many { scores.clone() } else { vec![scores[h]] };
+                let s = if entry.multiclass { scores.clone() } else { vec![scores[h]] };
                 loss.values(&s, &[row.label], &mut value);
                 total += value[0];
             }
@@ -324,7 +324,7 @@ fn plans_hold_and_runs_follow_them() {
         assert_eq!(prepared.plan.event(), again.plan.event(), "{}", case.name());
         assert_eq!(prepared.plan.describe(), again.plan.describe());
         let b = train(&prepared, &data, &system, 1);
-        // A choice of corners may come out alike where one stands out; everything else has noise on every weight.
+        // A choice of vertices may come out alike where one stands out; everything else has noise on every weight.
         let few = case.method == "frank-wolfe" || SPARSE.contains(&case.method);
         let fresh = few || flat(&a).iter().zip(flat(&b)).all(|(a, b)| *a != b);
         assert!(fresh, "two fits share a weight: {}", case.name());
@@ -351,7 +351,7 @@ fn much_budget_gives_the_optimum() {
         let entropy = Entropy::simulated(11);
         let data = dataset(&schema, &lines, &entropy);
         let mut job = case.job(4000, 20.0);
-        // Descent gets steps enough, and slopes are not cut below their bound. The rate is the default where curvature is high.
+        // Descent gets steps enough, and derivatives are not clipped below their bound. The rate is the default where curvature is high.
         let set: &[(&str, f64)] = match (case.method, case.loss) {
             ("noisy-gd" | "noisy-sgd", "quantile" | "geometric-median") => &[("steps", 400.0)],
             ("noisy-gd" | "noisy-sgd", _) => &[("steps", 400.0), ("clip", 9.0), ("rate", 8.0)],
@@ -371,7 +371,7 @@ fn much_budget_gives_the_optimum() {
             zero.model.weights = vec![point(&schema, case.loss, &lines)];
             mean_loss(&zero, &case, &lines)
         } else {
-            // The reference: output perturbation with next to no ridge, or gradients for the loss with a corner.
+            // The reference: output perturbation with next to no ridge, or gradients for the loss with a kink.
             let mut best = Case { method: if case.loss == "hinge" { "noisy-gd" } else { "output" }, ..case }.job(4000, 20.0);
             best.settings.0.clear();
             if case.loss == "hinge" {
@@ -421,7 +421,7 @@ fn every_data_set_gets_an_answer() {
     }
 }
 
-/// One record, null or another one, moves what is released before noise by at most the stated reach: the same seed gives the same
+/// One record, null or another one, moves what is released before noise by at most the stated sensitivity: the same seed gives the same
 /// noise, so the difference of two releases is the difference of two sums. One step each, where the release is the whole story.
 #[test]
 fn neighbours_are_close() {
@@ -488,7 +488,7 @@ fn neighbours_are_close() {
         let bound = if ["logistic", "quantile"].contains(&loss) { 0.5 } else { 1.0 };
         // Averages are over 60 rows; a minimiser moves by gradient over ridge.
         // Steps without noise add up: rate x bound / batch for each pass.
-        let reach = match method {
+        let sensitivity = match method {
             "output" => 2.0 * bound / 5.0,
             "output-gd" => 2.0 * bound * 2.0 * 20.0 / 60.0,
             "permutation-sgd" => 2.0 * bound * 2.0 * 3.0 / 7.0,
@@ -504,11 +504,11 @@ fn neighbours_are_close() {
                 let mut other = lines.clone();
                 other[at] = record.to_string();
                 let moved = release(&other).iter().zip(&base).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt();
-                assert!(moved <= reach * 1.001, "{}: {moved} above {reach}", case.name());
+                assert!(moved <= sensitivity * 1.001, "{}: {moved} above {sensitivity}", case.name());
                 largest = largest.max(moved);
             }
         }
-        assert!(largest > 0.2 * reach, "{}: the test never comes near the bound ({largest} of {reach})", case.name());
+        assert!(largest > 0.2 * sensitivity, "{}: the test never comes near the bound ({largest} of {sensitivity})", case.name());
     }
 }
 
@@ -527,7 +527,7 @@ fn units_of_several_rows() {
     lines.extend((0..100).map(|_| "3,p,100,7,no".to_string()));
     let entropy = Entropy::system().unwrap();
     let data = dataset(&schema, &lines, &entropy);
-    assert_eq!(data.slots(), 30);
+    assert_eq!(data.unit_count(), 30);
     assert!(flat(&train(&prepared, &data, &entropy, 2)).iter().all(|w| w.is_finite()));
     job.method = "objective".into();
     let refused = prepare(&job, 30, false).err().unwrap().to_string();

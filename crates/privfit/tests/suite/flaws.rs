@@ -311,14 +311,14 @@ fn amp_output_noise_is_half_of_what_its_lemma_needs() {
     for (at, excess) in [(0.1, 100.0), (1.0, 1000.0), (10.0, 10_000.0)] {
         let printed = amp_without_settings(at, 1.0 / (m * m), m, 1.0, Regime::Low);
         let tolerance = m * printed.split.gamma;
-        let reach = tolerance / printed.ridge;
-        let minimiser = 3.0 * reach;
+        let sensitivity = tolerance / printed.ridge;
+        let minimiser = 3.0 * sensitivity;
         // Left of the minimiser both records are linear; right of it one of them bends.
         let solve = |centre: f64| {
             let noise = 1.0 - printed.ridge * minimiser;
             let gradient = |w: f64| noise + printed.ridge * w + slope(w, centre);
             assert!(gradient(minimiser).abs() < 1e-6 * tolerance);
-            let (mut low, mut high) = (minimiser - 3.0 * 0.998 * reach, minimiser + 5.0 * 0.998 * reach);
+            let (mut low, mut high) = (minimiser - 3.0 * 0.998 * sensitivity, minimiser + 5.0 * 0.998 * sensitivity);
             loop {
                 let w = 0.5 * (low + high);
                 if gradient(w).abs() <= tolerance {
@@ -327,13 +327,13 @@ fn amp_output_noise_is_half_of_what_its_lemma_needs() {
                 if gradient(w) > 0.0 { high = w } else { low = w }
             }
         };
-        let apart = (solve(FAR) - solve(minimiser + 1.0)).abs() / reach;
+        let apart = (solve(FAR) - solve(minimiser + 1.0)).abs() / sensitivity;
         assert_near("distance over the printed bound", apart, 1.996, 1e-3);
         let split = printed.split;
-        let true_delta = gaussian_delta(printed.output_sigma / (apart * reach), split.epsilon2).lower;
+        let true_delta = gaussian_delta(printed.output_sigma / (apart * sensitivity), split.epsilon2).lower;
         assert!(true_delta > excess * split.delta2, "{at}: {true_delta:e} {:e}", split.delta2);
         assert!(
-            gaussian_delta(printed.output_sigma / reach, split.epsilon2).upper <= split.delta2,
+            gaussian_delta(printed.output_sigma / sensitivity, split.epsilon2).upper <= split.delta2,
             "half of it would have been covered"
         );
     }
@@ -500,7 +500,7 @@ fn psgd_long_steps_break_the_bound() {
     let (rows, batch, passes) = (2000, 50, 1);
     let excess = |step: f64| {
         let found = distance(rows, 0, |centres| permutation_sgd(centres, batch, passes, 0.0, false, |_, _| step));
-        found / psgd_reach_constant(passes as f64, step, 1.0, batch as f64)
+        found / psgd_sensitivity_constant(passes as f64, step, 1.0, batch as f64)
     };
     assert!(excess(3.0) > 20.0, "{}", excess(3.0));
     assert!(excess(2.1) > 2.0, "{}", excess(2.1));
@@ -522,7 +522,7 @@ fn psgd_short_last_batch_breaks_the_bound() {
     let rows = ADULT as usize;
     let excess = |true_size: bool| {
         let found = distance(rows, rows - 1, |centres| permutation_sgd(centres, 50, 1, 0.0, true_size, |_, _| 0.1));
-        found / psgd_reach_constant(1.0, 0.1, 1.0, 50.0)
+        found / psgd_sensitivity_constant(1.0, 0.1, 1.0, 50.0)
     };
     assert_eq!(rows % 50, 26);
     assert_near("divided by its size", excess(true), 50.0 / 26.0, 1e-6);
@@ -549,7 +549,7 @@ fn scpsgd_pass_index_breaks_the_bound() {
                 apart = apart * (1.0 - eta * ridge) + if hit { 2.0 * eta / batch as f64 } else { 0.0 };
             }
         }
-        apart / scpsgd_reach(1.0, ridge, rows as f64)
+        apart / scpsgd_sensitivity(1.0, ridge, rows as f64)
     };
     for (passes, ridge, excess) in [(200, 1e-3, 3.06), (10, 1e-2, 28.9)] {
         assert_near("pass index", run(passes, ridge, rows - 1, false), excess, 0.01);
@@ -696,14 +696,19 @@ fn gd_convex_sensitivity_is_loose() {
     for round in 0..200 {
         let (rows, steps) = (2 + round % 7, 1 + round);
         let step = 8.0 * dice.uniform();
-        let bound = gd_reach_convex(1.0, steps as f64, step, rows as f64);
+        let bound = gd_sensitivity_convex(1.0, steps as f64, step, rows as f64);
         let found = logistic_distance(&mut dice, rows, 0.0, step, steps);
         assert!(found <= bound * 2.0 / 3.0 * (1.0 + 1e-9), "{rows} {steps} {step}: {found} {bound}");
     }
     let (rows, steps, step) = (8.0, 40, 1.0);
     let linear = |centre: f64| descend(&[Records { count: 1.0, centre }], rows, 0.0, step, 0.0, steps)[steps - 1];
     let found = (linear(FAR) - linear(-FAR)).abs();
-    assert_near("attained, over the printed bound", found / gd_reach_convex(1.0, steps as f64, step, rows), 2.0 / 3.0, 1e-9);
+    assert_near(
+        "attained, over the printed bound",
+        found / gd_sensitivity_convex(1.0, steps as f64, step, rows),
+        2.0 / 3.0,
+        1e-9,
+    );
 }
 
 /// Lemma 3 of the paper, 5 L (mu + beta) / (n mu beta), is loose: 2 L / (n mu), attained. With the Gaussian form on top, 3.8
@@ -726,7 +731,7 @@ fn gd_strongly_convex_sensitivity_is_loose() {
     };
     let found = (run(FAR) - run(-FAR)).abs();
     assert!(found >= 0.95 * 2.0 / (rows * ridge));
-    let printed = gd_reach_strong(1.0, ridge, smoothness + ridge, rows);
+    let printed = gd_sensitivity_strong(1.0, ridge, smoothness + ridge, rows);
     assert_near("printed over it", printed / found, 2.5 * (1.0 + ridge / (smoothness + ridge)), 1e-6);
     // The Gaussian form on top; the factor is 3.8 for a small ridge.
     let noise = gd_sigma(printed, 1.0, 1e-3) / (2.0 / (rows * ridge) * analytic(1.0, 1e-3));
@@ -802,7 +807,7 @@ fn notes_output_sensitivity_is_too_large_by_the_rows() {
     };
     let found = (minimiser(FAR) - minimiser(-FAR)).abs();
     assert_near("distance", found, 2.0 / ridge, 1e-6);
-    assert_near("printed over it", notes_output_reach(rows, ridge) / found, rows, 1e-6);
+    assert_near("printed over it", notes_output_sensitivity(rows, ridge) / found, rows, 1e-6);
     // Noise that the notes call sufficient buys far more than it claims.
     let noise = notes_output_sigma(rows, ridge, 1.0, 1e-5) / (2.0 / ridge);
     assert!(epsilon_of(&gaussian(noise), Adjacency::ZeroOut, 1e-5) < 0.01);
@@ -825,7 +830,7 @@ fn notes_sgd_sketch_does_not_add_up_and_the_claim_holds() {
     let bound = |event: &Event, adjacency| LossDistributionAccountant.epsilon(event, adjacency, target).unwrap().upper;
     assert_near("single draws", bound(&single, Adjacency::ReplaceOne), 0.0670, 0.01);
     assert_near("Poisson, zero-out", bound(&poisson, Adjacency::ZeroOut), 0.0308, 0.01);
-    // In the limit of small rates n^2 steps are one Gaussian with a reach of 2 n L.
+    // In the limit of small rates n^2 steps are one Gaussian with a sensitivity of 2 n L.
     let needed = 2.0 * n * analytic(at, target);
     assert_near("noise over what is needed", notes_sgd_sigma(1.0, n, at, target) / needed, 12.0, 0.01);
 }
@@ -866,15 +871,15 @@ fn psgd_with_too_many_declared_rows_breaks_the_bound() {
         (pair(FAR) - pair(-FAR)).abs()
     };
     let strong = run(rows - 1, ridge, &|_, update| scpsgd_step_global(update, 1.0 + ridge, ridge));
-    assert!(strong <= scpsgd_reach(1.0, ridge, rows as f64) * (1.0 + 1e-9));
-    assert_near("twice the rows", strong / scpsgd_reach(1.0, ridge, 2.0 * rows as f64), 2.0, 0.01);
+    assert!(strong <= scpsgd_sensitivity(1.0, ridge, rows as f64) * (1.0 + 1e-9));
+    assert_near("twice the rows", strong / scpsgd_sensitivity(1.0, ridge, 2.0 * rows as f64), 2.0, 0.01);
     let n = rows as f64;
     let decreasing = run(0, 0.0, &|_, update| psgd_step_decreasing(update as f64, 1.0, n, 0.5));
-    assert_near("decreasing", decreasing, psgd_reach_decreasing(passes, 1.0, 1.0, n, batch as f64, 0.5), 1e-6);
-    assert!(decreasing > 1.3 * psgd_reach_decreasing(passes, 1.0, 1.0, 2.0 * n, batch as f64, 0.5));
+    assert_near("decreasing", decreasing, psgd_sensitivity_decreasing(passes, 1.0, 1.0, n, batch as f64, 0.5), 1e-6);
+    assert!(decreasing > 1.3 * psgd_sensitivity_decreasing(passes, 1.0, 1.0, 2.0 * n, batch as f64, 0.5));
     let root = run(0, 0.0, &|_, update| psgd_step_square_root(update as f64, 1.0, n, 0.5));
-    assert_near("square root", root, psgd_reach_square_root(passes, 1.0, 1.0, n, batch as f64, 0.5), 1e-6);
-    assert!(root > 1.2 * psgd_reach_square_root(passes, 1.0, 1.0, 2.0 * n, batch as f64, 0.5));
+    assert_near("square root", root, psgd_sensitivity_square_root(passes, 1.0, 1.0, n, batch as f64, 0.5), 1e-6);
+    assert!(root > 1.2 * psgd_sensitivity_square_root(passes, 1.0, 1.0, 2.0 * n, batch as f64, 0.5));
 }
 
 /// A fixed-size sample out of fewer rows than declared is a larger share of them.
@@ -927,7 +932,7 @@ fn scpsgd_steps_are_safe_with_the_smoothness_of_a_record() {
                 let factor = (1.0 - step * ridge).abs().max((1.0 - step * (ridge + 1.0)).abs());
                 apart = apart * factor + if (update - 1) % batches == place { 2.0 * step / batch } else { 0.0 };
             }
-            let bound = scpsgd_reach(1.0, ridge, batches as f64 * batch);
+            let bound = scpsgd_sensitivity(1.0, ridge, batches as f64 * batch);
             assert!(apart <= bound * (1.0 + 1e-9), "{ridge} {place}: {}", apart / bound);
         }
     }
@@ -1068,12 +1073,12 @@ fn printed_constants() {
     assert_near("ridge", printed.ridge, 0.5 / (0.03 * 0.99), 1e-9);
     assert_near("noise", printed.linear_sigma, 2.0 * (1.0 + (2.0 * (1.0 / 0.99e-6f64).ln()).sqrt()) / (0.97 * 0.99), 1e-9);
     assert_near("output", printed.output_sigma, 1e-3 / printed.ridge * (1.0 + (2.0 * 1e8f64.ln()).sqrt()) / 0.01, 1e-9);
-    let tilted = kst12(0.5, 1e-8, 2.0, 3.0);
-    assert_near("ridge of 2012", tilted.ridge, 12.0, 1e-12);
-    assert_near("variance of 2012", tilted.sigma.powi(2), 4.0 * (8.0 * 2e8f64.ln() + 2.0) / 0.25, 1e-12);
+    let perturbed = kst12(0.5, 1e-8, 2.0, 3.0);
+    assert_near("ridge of 2012", perturbed.ridge, 12.0, 1e-12);
+    assert_near("variance of 2012", perturbed.sigma.powi(2), 4.0 * (8.0 * 2e8f64.ln() + 2.0) / 0.25, 1e-12);
     assert_near(
         "variance of permutation SGD",
-        psgd_sigma(psgd_reach_constant(10.0, 0.1, 2.0, 50.0), 0.5, 1e-4).powi(2),
+        psgd_sigma(psgd_sensitivity_constant(10.0, 0.1, 2.0, 50.0), 0.5, 1e-4).powi(2),
         8.0 * 100.0 * 4.0 * 0.01 * 2e4f64.ln() / (2500.0 * 0.25),
         1e-12,
     );
@@ -1104,6 +1109,9 @@ fn printed_constants() {
     assert_near("output noise of the notes", notes_output_sigma(1000.0, 5.0, 1.0, 1e-5), 678.6, 1e-4);
     let scale = (4.0 + 80.0 * 9e7f64.ln() * 2e3f64.ln()).sqrt();
     assert_near("random rounds", rrpsgd_step(0.25, 1.0, 1.0, 20.0, 3e4, 1.0, 1e-3), 1.0 / (3e4 * scale), 1e-12);
-    let law = rrpsgd_law(&[1.0, 2.0, 4.0], 0.25);
-    [0.2, 12.0 / 35.0, 16.0 / 35.0].iter().zip(law).for_each(|(a, b)| assert_near("law of rounds", b, *a, 1e-12));
+    let distribution = rrpsgd_distribution(&[1.0, 2.0, 4.0], 0.25);
+    [0.2, 12.0 / 35.0, 16.0 / 35.0]
+        .iter()
+        .zip(distribution)
+        .for_each(|(a, b)| assert_near("distribution of rounds", b, *a, 1e-12));
 }

@@ -166,7 +166,7 @@ fn pipes_are_refused() {
 /// within 6.5 deviations (five weights: false alarm below 1e-9).
 #[test]
 fn frank_wolfe_agrees_on_sparse_and_dense_rows() {
-    let dir = std::env::temp_dir().join(format!("privfit-corners-{}", std::process::id()));
+    let dir = std::env::temp_dir().join(format!("privfit-vertices-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let rows: Vec<Vec<f64>> =
         (0..300u32).map(|i| (0..4).map(|j| f64::from((i * 37 + j * j * 91) % 256) / 512.0).collect()).collect();

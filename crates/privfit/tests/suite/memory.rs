@@ -12,7 +12,7 @@ use privfit::engine::Threads;
 use privfit::job::fit::{Job, prepare};
 use privfit::job::release::{Context, Delivered, LedgerSession, release};
 use privfit::kernel::Entropy;
-use privfit::ledger::{Ledger, amount::Amount, chain::Seal, record::Scope};
+use privfit::ledger::{Ledger, amount::Amount, chain::MacKey, record::Scope};
 use privfit::method::Settings;
 use privfit::{Error, Schema};
 use std::path::PathBuf;
@@ -178,10 +178,10 @@ fn a_refused_job_reads_nothing_and_a_repeated_one_neither() {
     let dir = folder("spend");
     let place = dir.join("l").display().to_string();
     let scope = Scope::of(&Schema::parse(TABLE).unwrap(), Adjacency::ZeroOut).unwrap();
-    Ledger::create(&place, Seal::default(), scope, Amount::parse("2").unwrap(), 1e-5).unwrap();
+    Ledger::create(&place, MacKey::default(), scope, Amount::parse("2").unwrap(), 1e-5).unwrap();
     let ledger = |name: &str| {
         Some(LedgerSession {
-            ledger: Ledger::open(&place, Seal::default()).unwrap(),
+            ledger: Ledger::open(&place, MacKey::default()).unwrap(),
             request: Some(name.to_string()),
             announce: |_| {},
         })

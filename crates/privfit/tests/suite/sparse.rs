@@ -1,5 +1,5 @@
 //! Sparse methods: printed constants and what is wrong with them, the attack on the published knowledge transfer, and what the
-//! repaired methods reach on generated data.
+//! repaired methods sensitivity on generated data.
 
 use privfit::Schema;
 use privfit::account::{Adjacency, Event, delta, epsilon};
@@ -11,7 +11,7 @@ use privfit::kernel::loss::{logistic, squared};
 use privfit::kernel::{Dataset, Entropy, PublicRows, Run, norm_bound};
 use privfit::method::Settings;
 use privfit::method::published::printed::*;
-use privfit::solve::ight::{Rows, Thresholding, ight};
+use privfit::solve::iterative_hard_thresholding::{Rows, Thresholding, iterative_hard_thresholding};
 
 fn near(what: &str, value: f64, expected: f64, relative: f64) {
     assert!((value / expected - 1.0).abs() <= relative, "{what}: {value}, expected {expected}");
@@ -137,10 +137,10 @@ fn printed_constants_of_transfer_selection_and_frank_wolfe() {
     let set = [("sparsity", 10.0), ("rounds", 1.0), ("share", 0.5), ("slope_clip", 1.0), ("cap", 1.0 / 50f64.sqrt())];
     let plan = prepare(&job(&schema, "noisy-thresholding", (1.0, 1e-5), &set), 1000, true).unwrap();
     let said = plan.plan.describe().into_iter().find(|d| d.0 == "scale of the noise of a score").unwrap().1;
-    // In units of the replace-one reach, 2 clip cap.
+    // In units of the replace-one sensitivity, 2 clip cap.
     let ours = said.parse::<f64>().unwrap() / (2.0 / 50f64.sqrt()) * 0.002;
     assert!(ours < 0.0362 && ours > 0.030, "{ours}");
-    // Frank-Wolfe: e0 and the Gumbel scale for 50 choices by rho, of the average gradient at corners of length 1.
+    // Frank-Wolfe: e0 and the Gumbel scale for 50 choices by rho, of the average gradient at vertices of length 1.
     near("e0", (8.0 * rho / 50.0f64).sqrt(), 0.06992178, 1e-4);
     near("Gumbel", 2.0 * 0.002 / (8.0 * rho / 50.0f64).sqrt(), 0.05720678, 1e-4);
 }
@@ -168,7 +168,9 @@ fn teachers_on_a_fixed_support_move_as_little_as_claimed() {
                 data.push(x.iter().copied().enumerate(), *y);
             }
             let mut out = [0f64; 3];
-            ight(data, &logistic(1, 2, 1.0, [1.0, 1.0]), &what).iter().for_each(|(i, w)| out[*i as usize] = *w);
+            iterative_hard_thresholding(data, &logistic(1, 2, 1.0, [1.0, 1.0]), &what)
+                .iter()
+                .for_each(|(i, w)| out[*i as usize] = *w);
             out
         };
         let (a, b) = (fit(19), fit(20));
@@ -187,7 +189,7 @@ fn swing(n: usize, last: usize, lambda: f64) -> [f64; 2] {
     }
     let mut out = [0f64; 2];
     let what = Thresholding { sparsity: 1, always: None, ridge: lambda, steps: 200 };
-    ight(rows, &squared(1e9), &what).iter().for_each(|(i, w)| out[*i as usize] = *w);
+    iterative_hard_thresholding(rows, &squared(1e9), &what).iter().for_each(|(i, w)| out[*i as usize] = *w);
     out
 }
 
@@ -294,7 +296,7 @@ fn published_form_is_refused_unless_it_is_a_comparison() {
     }
 }
 
-/// Correction A2: parts that go by what a record is would change twice when one record is replaced; ours go by its slot. Twelve voters,
+/// Correction A2: parts that go by what a record is would change twice when one record is replaced; ours go by its unit index. Twelve voters,
 /// votes (0, 4, 8): one record that moves from one part to another turns two votes, and the winner with them.
 #[test]
 fn parts_by_content_change_two_votes() {
@@ -354,7 +356,7 @@ fn stable_choices_pass_and_ties_do_not() {
     assert_eq!(passed(&make(2000, 1900), 200), 200);
 }
 
-/// Generated labels follow the sign of the weights: the printed law has it the other way round.
+/// Generated labels follow the sign of the weights: the printed distribution has it the other way round.
 #[test]
 fn generated_classes_follow_their_weights() {
     let drawn = Design::bounded(20_000, 12, 6, true).draw(1);
@@ -438,10 +440,10 @@ fn auto_takes_a_method_that_can() {
     assert_eq!(of(number, "row_norm = 1"), "hard-thresholding");
 }
 
-/// Public rows: what is seen through them is bounded from the rows, not from a law they may not follow.
+/// Public rows: what is seen through them is bounded from the rows, not from a distribution they may not follow.
 #[test]
 fn answers_are_bounded_by_the_rows_themselves() {
-    // Equal rows: the covariance of the law says 1/3, these have a singular value of sqrt(m k).
+    // Equal rows: the covariance of the distribution says 1/3, these have a singular value of sqrt(m k).
     let rows = PublicRows::new(vec![1.0; 50 * 4], 4);
     near("equal rows", norm_bound(&rows), 200f64.sqrt(), 1e-2);
     assert!(norm_bound(&rows) > 2.0 * (50.0f64 / 3.0).sqrt());
@@ -495,7 +497,7 @@ fn accuracy_on_generated_rows() {
     let baseline = error_of(&design, "IGHT", (1.0, 0.01), 0..3, &set);
     assert!(baseline < 0.06, "{baseline}");
     let many = Design::bounded(20_000, 300, 10, false);
-    // Targets that are not cut: without noise the baseline is nearly exact.
+    // Targets that are not clipped: without noise the baseline is nearly exact.
     let mut wide = many.schema().unwrap();
     wide.target.values = privfit::schema::TargetValues::Bounds(-8.0, 8.0);
     let prepared = prepare(&job(&wide, "IGHT", (1.0, 0.01), &set), 20_000, true).unwrap();

@@ -40,20 +40,20 @@ fn cost(tuned: &Tuned, adjacency: Adjacency) -> f64 {
     epsilon(tuned.event(), adjacency, 1e-7).unwrap().bound.upper
 }
 
-/// The price is met by every law, adjacency and kind of candidate, and hardly anything of it is left over.
+/// The price is met by every distribution, adjacency and kind of candidate, and hardly anything of it is left over.
 #[test]
 fn plans_meet_their_price() {
-    for law in ["uniform", "harmonic", "geometric", "logarithmic", "poisson"] {
+    for distribution in ["uniform", "harmonic", "geometric", "logarithmic", "poisson"] {
         for adjacency in [Adjacency::ZeroOut, Adjacency::ReplaceOne] {
             for grid in [
                 "method = [\"objective\"]\nridge = [100, 300, 1000]",
                 "method = [\"noisy-gd\"]\nsteps = [5, 20]\nridge = [0, 10]",
                 "method = [\"objective\", \"noisy-gd\"]",
             ] {
-                let text = format!("law = \"{law}\"\nruns = 12\n[grid]\n{grid}");
+                let text = format!("distribution = \"{distribution}\"\nruns = 12\n[grid]\n{grid}");
                 let tuned = prepare(&job(SCHEMA, 1.0, adjacency), &tuning(&text), 5000, true).unwrap();
                 let price = cost(&tuned, adjacency);
-                assert!(price <= 1.0 && price > 0.95, "{law} {adjacency} {grid}: {price}");
+                assert!(price <= 1.0 && price > 0.95, "{distribution} {adjacency} {grid}: {price}");
                 assert!(tuned.runs() >= 12);
             }
         }
@@ -79,7 +79,7 @@ fn jobs_that_cannot_be_tuned_are_refused() {
     says("runs = 3", "no candidates");
     says("grid = 3", "table of lists");
     says("speed = 3\n[grid]\nridge = [3]", "unknown key");
-    says("law = \"cauchy\"\n[grid]\nridge = [3]", "give uniform");
+    says("distribution = \"cauchy\"\n[grid]\nridge = [3]", "give uniform");
     says("held_out = 0.9\n[grid]\nridge = [3]", "0.01 to 0.5");
     says("[grid]\nridge = [\"x\"]", "give numbers");
     says("[grid]\nbreadth = [3]", "unknown setting");
@@ -105,7 +105,7 @@ fn the_best_candidate_wins_and_its_certificate_holds() {
     let path = table(4000);
     let source = Source { files: vec![path.clone()], labels: Vec::new() };
     // A ridge of a million learns nothing.
-    let text = "law = \"uniform\"\nruns = 8\n[[candidate]]\nmethod = \"objective\"\nridge = 3\n[[candidate]]\nmethod = \"objective\"\n\
+    let text = "distribution = \"uniform\"\nruns = 8\n[[candidate]]\nmethod = \"objective\"\nridge = 3\n[[candidate]]\nmethod = \"objective\"\n\
         ridge = 1000000\n[[candidate]]\nmethod = \"noisy-gd\"\nsteps = 20\n";
     let tuned = prepare(&job(SCHEMA, 4.0, Adjacency::ZeroOut), &tuning(text), 4000, true).unwrap();
     let mut wins = [0; 3];

@@ -43,7 +43,7 @@ fn hostile_numbers_are_answered_on_the_safe_side() {
     // An atom a rounding error away from the grid.
     let (_, upper) = epsilon("replace_one", 1e-5, r#"{"type":"approx","epsilon":0.0296,"delta":4.216e-8,"count":7}"#).unwrap();
     assert!(upper > 0.4 && upper < 0.42, "{upper}");
-    // Lattice laws, where the saddle point runs away: monotone in delta.
+    // Lattice distributions, where the saddle point runs away: monotone in delta.
     let lattice = r#"{"type":"pure","epsilon":1.398,"count":5,"sampling":"poisson","sampling_probability":0.0002278}"#;
     let answers = [1e-6, 1e-7, 7e-9, 3e-9].map(|d| epsilon("replace_one", d, lattice).unwrap().1);
     assert!(answers.windows(2).all(|w| w[0] <= w[1]) && answers[1] > 0.0115, "{answers:?}");

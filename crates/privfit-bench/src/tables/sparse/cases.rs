@@ -122,7 +122,8 @@ pub(super) fn all(quick: bool) -> Vec<Case> {
         let third = table == "3.2";
         let words = shrink(if third { 25_000 } else { 50_000 });
         let sizes = if third { [8_044, 3_308, 1_000] } else { [16_087, 3_308, 0] }.map(shrink);
-        let law = Texts { rows: sizes.iter().sum(), words, length: 140, sparsity: shrink(100).max(5), signal: 2.2, noise: 0.8 };
+        let distribution =
+            Texts { rows: sizes.iter().sum(), words, length: 140, sparsity: shrink(100).max(5), signal: 2.2, noise: 0.8 };
         out.push(Case {
             name: format!("texts for table {table} s={sparsity}{}", if quick { " small" } else { "" }),
             part: Part::Table(table),
@@ -137,7 +138,7 @@ pub(super) fn all(quick: bool) -> Vec<Case> {
             rows: sizes[0] as f64,
             features: words as f64,
             seeds: 3,
-            source: Source::Texts(law, sizes, if third { 1.0 } else { 0.5 }),
+            source: Source::Texts(distribution, sizes, if third { 1.0 } else { 0.5 }),
         });
     };
     for sparsity in [2000, 100] {
@@ -211,12 +212,12 @@ impl Case {
                 let radii = [0.25, 0.5, 1.0].map(|f| f * typical).to_vec();
                 Ok(Data { schema, rows: design.rows as u64, samples, public: None, radii })
             }
-            Source::Texts(law, [train, test, others], factor) => {
-                let schema = law.schema()?;
+            Source::Texts(distribution, [train, test, others], factor) => {
+                let schema = distribution.schema()?;
                 let half = per_unit(&schema);
                 let (mut samples, mut shared_rows, mut typical) = (Vec::new(), None, 0.0);
                 for seed in 0..most as u64 {
-                    let drawn = law.draw(seed);
+                    let drawn = distribution.draw(seed);
                     let rows = drawn.encoded(&schema, 0..train)?;
                     let judge = Judge::Numbers(drawn.encoded(&schema, train..train + test)?, factor, half);
                     samples.push(Sample { train: Arc::new(private(&rows, &schema, &Entropy::simulated(seed))?), judge });

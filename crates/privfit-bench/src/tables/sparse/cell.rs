@@ -78,7 +78,7 @@ fn prepared(
         loss: None,
         method: candidate.name.into(),
         settings: Settings(settings.iter().map(|(k, v)| (k.to_string(), *v)).collect()),
-        constraint: point.corner.map_or(Constraint::None, Constraint::L1),
+        constraint: point.vertex.map_or(Constraint::None, Constraint::L1),
         allow_large_delta: true,
         compare: true,
         auxiliary: data.public.clone().filter(|_| transfers.contains(&candidate.name) && !wide),

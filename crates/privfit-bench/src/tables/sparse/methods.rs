@@ -104,7 +104,7 @@ pub(super) fn grid(candidate: &Candidate, case: &Case, epsilon: f64, rate: f64, 
         "hard-thresholding" => {
             for steps in [1.0, 3.0, 8.0] {
                 for factor in [0.2, 0.5, 1.0, 2.0] {
-                    out.push(Point { settings: vec![("steps", steps), ("rate", short(factor * rate))], corner: None });
+                    out.push(Point { settings: vec![("steps", steps), ("rate", short(factor * rate))], vertex: None });
                 }
             }
         }
@@ -112,17 +112,17 @@ pub(super) fn grid(candidate: &Candidate, case: &Case, epsilon: f64, rate: f64, 
             let steps: &[f64] = if case.large { &[10.0, 40.0] } else { &[10.0, 20.0, 40.0, 80.0] };
             for steps in steps {
                 for radius in radii {
-                    out.push(Point { settings: vec![("steps", *steps)], corner: Some(short(*radius)) });
+                    out.push(Point { settings: vec![("steps", *steps)], vertex: Some(short(*radius)) });
                 }
             }
         }
         "published-knowledge-transfer" => {
             // In figures by the rule of its theorem, with a constant that does well, because bounds on singular values of
             // generated rows take long.
-            let law = (case.sparsity as f64 * case.features.ln() * (1.0 / case.delta).ln()).sqrt();
-            let rule = 3.0 * (law / (case.rows * epsilon)).sqrt();
+            let distribution = (case.sparsity as f64 * case.features.ln() * (1.0 / case.delta).ln()).sqrt();
+            let rule = 3.0 * (distribution / (case.rows * epsilon)).sqrt();
             let ridges: &[f64] = if case.part == Part::Figure { &[rule] } else { &[0.05, 0.2, 1.0] };
-            out.extend(ridges.iter().map(|r| Point { settings: vec![("ridge", short(r * cell * cell))], corner: None }));
+            out.extend(ridges.iter().map(|r| Point { settings: vec![("ridge", short(r * cell * cell))], vertex: None }));
         }
         _ => return usual,
     }

@@ -14,7 +14,7 @@ const HOW: &str = "\
 How to read it. Replace-one and the delta of the publication, unless a table says otherwise. *Published* is the number of the \
 publication, with the standard deviation of its ten runs. Everything else was run here: the mean over seeds with one standard \
 error; how many seeds, at which settings and in which time is in the file. Methods are told the number of weights that are not \
-zero, as published. Numbers to be predicted are cut at two standard deviations, for the baseline too, whose weights this \
+zero, as published. Numbers to be predicted are clipped at two standard deviations, for the baseline too, whose weights this \
 shrinks by a few per cent: more rows do not help it there. Lower is better everywhere.
 
 The published methods were tuned by cross-validation that nobody paid for. Here Frank-Wolfe (steps and radius), corrected \
@@ -31,7 +31,7 @@ other figures, 3 for generated texts. Frank-Wolfe is tried with 10 and 40 steps 
 
 Not here: E2006-TFIDF and the full RCV1 cannot be had, and the figures were published as images, so that there are no numbers \
 to put beside ours. For E2006 stand generated texts of the same size: rows of length 1 with about 100 of 50,000 words (25,000 \
-for table 3.2) by a law of Zipf, numbers that depend on 100 of the 1,000 most common words, with variance 3, of which words \
+for table 3.2) by a distribution of Zipf, numbers that depend on 100 of the 1,000 most common words, with variance 3, of which words \
 explain 2.2; always saying 0 has half of a squared error of 1.5, a whole one of 3. For table 3.2 only 1,000 of the 8,043 \
 public rows are used, because they are held as full rows. For RCV1 stand a sample of 1,000 of its documents, PCMAC, RELATHE \
 and Madelon: published numbers beside a stand-in are of another, much larger set and not comparable. In table 3.3 every second \

@@ -38,7 +38,7 @@ pub(crate) struct Audit {
 
 #[derive(Subcommand)]
 enum What {
-    /// Neighbouring pairs, before noise: nothing moves further than its reach, and nothing else moves (exact, seconds)
+    /// Neighbouring pairs, before noise: nothing moves further than its sensitivity, and nothing else moves (exact, seconds)
     Sensitivity(Common),
     /// Two worlds, many runs: neighbours are told apart no better than claimed
     Distribution(Common),

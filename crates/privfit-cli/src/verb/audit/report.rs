@@ -64,7 +64,7 @@ impl Report {
     }
 
     pub(crate) fn sensitivity(mut self, found: &sensitivity::Finding) -> Report {
-        self.lines.push(format!("{:<26} {:<18} {:>8}  movement over reach", "value", "pair", "values"));
+        self.lines.push(format!("{:<26} {:<18} {:>8}  movement over sensitivity", "value", "pair", "values"));
         let mut list = Vec::new();
         for ((what, pair), line) in &found.lines {
             self.lines.push(format!("{what:<26} {pair:<18} {:>8}  {} {:.4}", line.values, bar(line.largest, 24), line.largest));

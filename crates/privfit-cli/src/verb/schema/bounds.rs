@@ -24,10 +24,10 @@ use std::path::PathBuf;
   privfit schema init visits.csv > draft.toml        # then fill in what is known, and leave \"?\" where nobody knows
   privfit schema bounds draft.toml --data visits.csv --epsilon 0.1 --delta 1e-9 --out visits.toml
 
-Bounds from documentation are free and better. What is bought here is paid for: one release of noisy counts, which a ledger records, and
+Bounds from documentation are free and better. What is released here costs budget: one release of noisy counts, which a ledger records, and
 which every certificate of a model with these bounds repeats.")]
 pub(crate) struct Bounds {
-    /// Schema with \"?\" for the bounds that are to be bought
+    /// Schema with \"?\" for the bounds that are to be released
     draft: PathBuf,
     /// Files with records
     #[arg(long, num_args = 1..)]

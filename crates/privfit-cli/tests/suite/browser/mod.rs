@@ -40,7 +40,7 @@ pub(crate) struct Seen {
     pub(crate) complaints: Vec<String>,
     /// Width of the page's own window.
     pub(crate) width: u32,
-    /// Elements that reach over its right edge; empty if none.
+    /// Elements that sensitivity over its right edge; empty if none.
     pub(crate) overflow: String,
     /// Whether the dark colours are in force.
     pub(crate) dark: bool,

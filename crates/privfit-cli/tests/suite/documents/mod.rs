@@ -92,25 +92,25 @@ fn lines(text: &str) -> Vec<&str> {
 /// Nothing if the output fits, otherwise the first line of the pattern that nothing fits.
 pub(crate) fn mismatch(pattern: &str, output: &str) -> Option<String> {
     let (pattern, output) = (lines(pattern), lines(output));
-    // `reach[j]`: whether the pattern so far can end before line j of the output.
-    let mut reach = vec![false; output.len() + 1];
-    reach[0] = true;
+    // `sensitivity[j]`: whether the pattern so far can end before line j of the output.
+    let mut sensitivity = vec![false; output.len() + 1];
+    sensitivity[0] = true;
     for wanted in &pattern {
         let mut next = vec![false; output.len() + 1];
         if wanted.trim() == "..." {
-            let from = reach.iter().position(|r| *r).unwrap_or(reach.len());
+            let from = sensitivity.iter().position(|r| *r).unwrap_or(sensitivity.len());
             next[from..].iter_mut().for_each(|n| *n = true);
         } else {
             for (j, line) in output.iter().enumerate() {
-                next[j + 1] = reach[j] && line_fits(wanted, line);
+                next[j + 1] = sensitivity[j] && line_fits(wanted, line);
             }
         }
         if !next.contains(&true) {
             return Some(format!("no line fits: {wanted}"));
         }
-        reach = next;
+        sensitivity = next;
     }
-    match reach[output.len()] {
+    match sensitivity[output.len()] {
         true => None,
         false => Some("there are more lines than expected".into()),
     }

@@ -1,7 +1,7 @@
 //! What must hold after any fault: the ledger opens or says why not, and whatever model is there was paid for.
 
 use crate::faults::scene::{SECRET, Scene, files};
-use privfit::ledger::chain::Seal;
+use privfit::ledger::chain::MacKey;
 use privfit::ledger::record::Record;
 use privfit::ledger::{Ledger, Status};
 use std::process::{Command, Output};
@@ -12,7 +12,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Opens a ledger anew, as a process would that knows nothing of what happened.
 pub(crate) fn open(place: &str) -> privfit::Result<(Ledger, Status)> {
-    let mut ledger = Ledger::open_patiently(place, Seal::default(), PATIENCE)?;
+    let mut ledger = Ledger::open_patiently(place, MacKey::default(), PATIENCE)?;
     let status = ledger.status()?;
     Ok((ledger, status))
 }

@@ -6,7 +6,7 @@ use crate::faults::disk::Numbers;
 use crate::faults::kills::times;
 use crate::faults::races::{make, request};
 use crate::faults::scene::Scene;
-use privfit::ledger::chain::Seal;
+use privfit::ledger::chain::MacKey;
 use privfit::ledger::record::Record;
 use privfit::ledger::verify::verify;
 use privfit::ledger::{Ledger, Reserved};
@@ -21,7 +21,7 @@ fn says(ledger: &mut Ledger) -> privfit::Result<String> {
 }
 
 fn open(path: &Path) -> privfit::Result<Ledger> {
-    Ledger::open_patiently(path.to_str().unwrap(), Seal::default(), PATIENCE)
+    Ledger::open_patiently(path.to_str().unwrap(), MacKey::default(), PATIENCE)
 }
 
 /// A ledger of twenty records: its budget, nine jobs that were released, one that was not.
@@ -152,7 +152,7 @@ fn flipped_bits_of_the_log() {
     let connection = Connection::open(scene.path("ledger")).unwrap();
     let entries = crate::faults::hostile::entries(&connection);
     let reserve = entries.iter().rev().find(|e| e.body.starts_with("{\"reserve\"")).unwrap();
-    let next = Seal::default()
+    let next = MacKey::default()
         .next(&entries, reserve.body.replace("done-2", "under-way-3").replace(&job("done-2").digest, &job("x").digest));
     connection.execute_batch("PRAGMA wal_autocheckpoint = 0; BEGIN").unwrap();
     connection.execute("INSERT INTO record VALUES (?1, ?2, ?3)", (next.sequence as i64, &next.body, &next.hash)).unwrap();

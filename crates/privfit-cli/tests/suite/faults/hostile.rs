@@ -4,7 +4,7 @@
 use crate::faults::races::make;
 use crate::faults::scene::Scene;
 use crate::faults::tracer::{Act, run};
-use privfit::ledger::chain::{Entry, Seal};
+use privfit::ledger::chain::{Entry, MacKey};
 use rusqlite::{Connection, params};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -74,7 +74,7 @@ fn forge(connection: &Connection, bodies: impl IntoIterator<Item = String>) {
     {
         let mut insert = connection.prepare("INSERT INTO record VALUES (?1, ?2, ?3)").unwrap();
         for body in bodies {
-            last = vec![Seal::default().next(&last, body)];
+            last = vec![MacKey::default().next(&last, body)];
             insert.execute(params![last[0].sequence as i64, last[0].body, last[0].hash]).unwrap();
         }
     }

@@ -8,7 +8,7 @@ use crate::faults::scene::Scene;
 use crate::faults::tracer::{Act, run};
 use privfit::account::{Adjacency, Event};
 use privfit::ledger::amount::Amount;
-use privfit::ledger::chain::Seal;
+use privfit::ledger::chain::MacKey;
 use privfit::ledger::record::Scope;
 use privfit::ledger::{Ledger, Request, Reserved, digest};
 use std::path::Path;
@@ -34,7 +34,7 @@ pub(crate) fn request(name: &str) -> Request {
 }
 
 pub(crate) fn make(place: &str, cap: &str) -> Ledger {
-    Ledger::create(place, Seal::default(), scope(), Amount::parse(cap).unwrap(), 0.0).unwrap()
+    Ledger::create(place, MacKey::default(), scope(), Amount::parse(cap).unwrap(), 0.0).unwrap()
 }
 
 /// What a worker does; as a test it does nothing, and the tests below start it as processes of their own.
@@ -44,7 +44,7 @@ fn worker() {
     let number = |name: &str| std::env::var(name).unwrap().parse::<usize>().unwrap();
     let (me, requests) = (number("PRIVFIT_WORKER"), number("PRIVFIT_WORKER_REQUESTS"));
     let directory = std::env::var("PRIVFIT_WORKER_OUT").unwrap();
-    let mut ledger = Ledger::open(&place, Seal::default()).unwrap();
+    let mut ledger = Ledger::open(&place, MacKey::default()).unwrap();
     for i in 0..requests {
         let job = request(&format!("worker-{me}-{i}"));
         match ledger.reserve(&job) {
@@ -142,7 +142,7 @@ pub(crate) fn last_one(
             asked = true;
             let begun = std::time::Instant::now();
             other = Some(
-                Ledger::open_patiently(&place, Seal::default(), patience)
+                Ledger::open_patiently(&place, MacKey::default(), patience)
                     .and_then(|mut ledger| ledger.reserve(&request("other"))),
             );
             took = begun.elapsed();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// One change of the disk, or one look at it. Paths are as the command wrote them, made absolute.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Operation {
-    /// A file was opened; `make` if it was to be made where there was none, `empty` if it was cut to nothing.
+    /// A file was opened; `make` if it was to be made where there was none, `empty` if it was clipped to nothing.
     Open { path: PathBuf, make: bool, empty: bool },
     /// Bytes were written.
     Write { path: PathBuf, offset: u64, bytes: Vec<u8> },

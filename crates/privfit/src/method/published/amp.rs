@@ -8,7 +8,7 @@ use super::super::Capabilities;
 use super::printed::{Amp, AmpSplit, Regime, amp, amp_split, kst12};
 use super::{plain, shares};
 use crate::error::{Error, Result};
-use crate::method::objective::{OUTPUT_SHARE, check, tilted};
+use crate::method::objective::{OUTPUT_SHARE, check, perturbed};
 use crate::method::{Method, Plan, Problem};
 use privfit_kernel::LinearTerm;
 use privfit_kernel::Numerics;
@@ -86,7 +86,7 @@ pub const KST12: Method = Method {
         let linear = LinearTerm::gaussian(printed.sigma / losses[0].lipschitz());
         // It takes the minimiser to be exact; ours is so to a tolerance, whose noise adds a 800th.
         let multiplier = linear.noise_multiplier / OUTPUT_SHARE;
-        Ok(Box::new(tilted(&problem, &losses, linear, printed.ridge, 0.0, |_| multiplier)?))
+        Ok(Box::new(perturbed(&problem, &losses, linear, printed.ridge, 0.0, |_| multiplier)?))
     },
 };
 
@@ -102,5 +102,5 @@ fn run_printed(problem: &Problem, printed: Amp) -> Result<Box<dyn Plan>> {
     let split = AmpSplit { gamma: printed.split.gamma.max(least), ..printed.split };
     let printed = amp(split, rows, 1.0, 1.0, 2.0);
     let tolerance = split.gamma * rows;
-    Ok(Box::new(tilted(problem, &losses, linear, printed.ridge, tolerance, |apart| printed.output_sigma / apart)?))
+    Ok(Box::new(perturbed(problem, &losses, linear, printed.ridge, tolerance, |apart| printed.output_sigma / apart)?))
 }

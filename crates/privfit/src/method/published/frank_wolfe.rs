@@ -18,7 +18,7 @@ pub const METHOD: Method = Method {
     guarantee: "printed: (epsilon, delta), replace-one; overshoots a little",
     source: "Iyengar et al. 2019, algorithm 5, after Talwar et al. 2015",
     theorem: super::THEOREM,
-    settings: &[("steps", "number of steps"), ("cap", "cells are cut at this size, from 0 to 1: L of the publication")],
+    settings: &[("steps", "number of steps"), ("cap", "cells are clipped at this size, from 0 to 1: L of the publication")],
     published: true,
     can: Capabilities { in_l1_ball: true, many_steps: true, ..Capabilities::PUBLISHED },
     plan,
@@ -27,12 +27,12 @@ pub const METHOD: Method = Method {
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let problem = plain(problem);
     let (losses, epsilon, delta) = shares(&problem, "published-p-fw")?;
-    let (corner, simplex) = polytope(&problem)?;
+    let (vertex, simplex) = polytope(&problem)?;
     let steps = problem.settings.within("steps", 50.0, 1.0, 1e6)?.round() as u64;
     let cap = problem.settings.within("cap", 1.0, 1e-4, 1.0)?;
     let rows = problem.rows.max(1) as f64;
-    // Of the average loss on a corner of length `corner`; ours is for one coordinate of the sum.
-    let scale = frank_wolfe_scale(cap, corner, steps as f64, rows, epsilon, delta) * rows / corner;
+    // Of the average loss on a vertex of length `vertex`; ours is for one coordinate of the sum.
+    let scale = frank_wolfe_scale(cap, vertex, steps as f64, rows, epsilon, delta) * rows / vertex;
     let lipschitz = losses[0].lipschitz();
     let mechanism = Exponential::for_gradients(lipschitz, 1.0, cap, scale / (cap * lipschitz))?;
     let event = mechanism.event().repeated(steps * losses.len() as u64);
@@ -42,7 +42,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         losses,
         mechanism,
         steps,
-        corner,
+        vertex,
         simplex,
         part,
         cap,

@@ -2,13 +2,13 @@
 //! and the printed Gaussian. Both are true and loose; the Gaussian is claimed for any epsilon and fails from 8.5 on at delta 1e-3.
 
 use super::super::Capabilities;
-use super::printed::{GdFacts, gd_reach_convex, gd_reach_strong, gd_sigma, gd_steps_convex, gd_steps_strong};
+use super::printed::{GdFacts, gd_sensitivity_convex, gd_sensitivity_strong, gd_sigma, gd_steps_convex, gd_steps_strong};
 use super::{plain, shares};
 use crate::error::Result;
 use crate::method::end_noise::{Recipe, check, with_deviation};
 use crate::method::output_gd::RADIUS;
 use crate::method::{Method, Plan, Problem};
-use privfit_kernel::{Numerics, Pace};
+use privfit_kernel::{Numerics, StepSchedule};
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -43,11 +43,11 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let usual = if mu > 0.0 { gd_steps_strong(&facts, mu) } else { gd_steps_convex(&facts) };
     let steps = problem.settings.within("steps", usual as f64, 1.0, 1e7)?.round();
     let rate = if mu > 0.0 { 1.0 / (mu + loss.smoothness()) } else { 1.0 / loss.smoothness() };
-    let reach = if mu > 0.0 {
-        gd_reach_strong(loss.lipschitz(), mu, loss.smoothness(), rows)
+    let sensitivity = if mu > 0.0 {
+        gd_sensitivity_strong(loss.lipschitz(), mu, loss.smoothness(), rows)
     } else {
-        gd_reach_convex(loss.lipschitz(), steps, rate, rows)
+        gd_sensitivity_convex(loss.lipschitz(), steps, rate, rows)
     };
-    let recipe = Recipe { ridge: mu, batch: None, passes: steps as u64, pace: Pace::Constant(rate), own_size: false };
-    with_deviation(&problem, losses, recipe, gd_sigma(reach, epsilon, delta))
+    let recipe = Recipe { ridge: mu, batch: None, passes: steps as u64, schedule: StepSchedule::Constant(rate), own_size: false };
+    with_deviation(&problem, losses, recipe, gd_sigma(sensitivity, epsilon, delta))
 }

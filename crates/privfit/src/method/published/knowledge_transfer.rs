@@ -15,7 +15,7 @@ use crate::method::teacher::{Answers, student};
 use crate::method::vector_noise::VectorNoise;
 use crate::method::{Method, Plan, Problem, show};
 use crate::schema::Task;
-use crate::solve::ight::keep_largest;
+use crate::solve::iterative_hard_thresholding::keep_largest;
 use privfit_kernel::Numerics;
 use privfit_kernel::account::Event;
 use privfit_kernel::engine::Needs;
@@ -62,7 +62,7 @@ struct Transfer {
     event: Event,
 }
 
-/// Teachers are not cut, so this is only to make the type of an average.
+/// Teachers are not clipped, so this is only to make the type of an average.
 const UNCUT: f64 = 1e12;
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
@@ -81,7 +81,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     // Cells of generated rows are spread evenly over their range, and were divided by a bound on their singular values.
     let scale = rows.largest_cell() / cell;
     let n = problem.rows.max(1) as f64;
-    // A gradient coordinate: the largest slope times the largest cell; for residuals the publication writes a constant, here 1.
+    // A gradient coordinate: the largest derivative times the largest cell; for residuals the publication writes a constant, here 1.
     let gamma = cell * if problem.task == Task::Number { 1.0 } else { loss.lipschitz() };
     let deviation =
         knowledge_transfer_deviation(m as f64, cell * cell / 3.0, count as f64, gamma, n, epsilon, delta, ridge) * scale;

@@ -36,10 +36,10 @@ pub const ALL: &[Method] = &[
     knowledge_transfer::BASELINE,
 ];
 
-/// The problem with the losses of the publications: slopes not cut, corners as sharp as theirs.
+/// The problem with the losses of the publications: derivatives not clipped, kinks as sharp as theirs.
 pub(crate) fn plain(problem: &Problem) -> Problem {
     let mut plain = problem.clone();
-    if let (Some(value), Some(number)) = (problem.loss.published, problem.loss.numbers.first()) {
+    if let (Some(value), Some(number)) = (problem.loss.published, problem.loss.parameters.first()) {
         plain.settings.0.entry(number.name.into()).or_insert(value);
     }
     plain
@@ -48,7 +48,7 @@ pub(crate) fn plain(problem: &Problem) -> Problem {
 /// Losses, and the epsilon and delta of each head; several classes at once were not published.
 pub(crate) fn shares(problem: &Problem, method: &str) -> Result<(Vec<Loss>, f64, f64)> {
     problem.needs_delta(method)?;
-    if problem.loss.many || problem.rows_per_unit > 1 {
+    if problem.loss.multiclass || problem.rows_per_unit > 1 {
         return Err(Error::misuse(format!("{method} has one score and one row to a unit: use "))
             .give("loss", "logistic")
             .words(" and unit = \"row\""));

@@ -3,13 +3,15 @@
 //! updates, so that its noise is up to m/(T k) times too small. The kernel works out how far apart neighbours truly end.
 
 use super::super::Capabilities;
-use super::printed::{psgd_reach_constant, psgd_reach_decreasing, psgd_reach_square_root, psgd_sigma, scpsgd_sigma};
+use super::printed::{
+    psgd_sensitivity_constant, psgd_sensitivity_decreasing, psgd_sensitivity_square_root, psgd_sigma, scpsgd_sigma,
+};
 use super::{plain, shares};
 use crate::error::Result;
 use crate::method::end_noise::{Recipe, check, with_deviation};
 use crate::method::{Method, Plan, Problem};
 use privfit_kernel::Numerics;
-use privfit_kernel::Pace;
+use privfit_kernel::StepSchedule;
 
 /// Row of the list.
 pub const CONVEX: Method = Method {
@@ -63,14 +65,19 @@ fn convex(problem: &Problem) -> Result<Box<dyn Plan>> {
     let power = settings.within("power", 0.5, 0.0, 1.0)?;
     // The smoothness that the publication takes: L^2 = 1.
     let (scale, offset) = (2.0, rows.powf(power));
-    let (pace, reach) = match settings.within("schedule", 0.0, 0.0, 2.0)?.round() as u32 {
-        0 => (Pace::Constant(rate), psgd_reach_constant(passes, rate, 1.0, batch)),
-        1 => (Pace::Decreasing { scale, offset }, psgd_reach_decreasing(passes as u64, 1.0, 1.0, rows, batch, power)),
-        _ => (Pace::SquareRoot { scale, offset }, psgd_reach_square_root(passes as u64, 1.0, 1.0, rows, batch, power)),
+    let (schedule, sensitivity) = match settings.within("schedule", 0.0, 0.0, 2.0)?.round() as u32 {
+        0 => (StepSchedule::Constant(rate), psgd_sensitivity_constant(passes, rate, 1.0, batch)),
+        1 => {
+            (StepSchedule::Decreasing { scale, offset }, psgd_sensitivity_decreasing(passes as u64, 1.0, 1.0, rows, batch, power))
+        }
+        _ => (
+            StepSchedule::SquareRoot { scale, offset },
+            psgd_sensitivity_square_root(passes as u64, 1.0, 1.0, rows, batch, power),
+        ),
     };
     let own_size = settings.within("own_size", 0.0, 0.0, 1.0)? > 0.5;
-    let recipe = Recipe { ridge: 0.0, batch: Some(batch as usize), passes: passes as u64, pace, own_size };
-    with_deviation(&problem, losses, recipe, psgd_sigma(reach, epsilon, delta))
+    let recipe = Recipe { ridge: 0.0, batch: Some(batch as usize), passes: passes as u64, schedule, own_size };
+    with_deviation(&problem, losses, recipe, psgd_sigma(sensitivity, epsilon, delta))
 }
 
 fn strong(problem: &Problem) -> Result<Box<dyn Plan>> {
@@ -84,7 +91,7 @@ fn strong(problem: &Problem) -> Result<Box<dyn Plan>> {
     let lambda = settings.within("lambda", 1e-3, 1e-9, 1e3)?;
     let (cap, strength) = (1.0, lambda);
     let global = settings.within("global", 0.0, 0.0, 1.0)? > 0.5;
-    let pace = if global { Pace::Strong { cap, strength } } else { Pace::StrongByPass { cap, strength } };
-    let recipe = Recipe { ridge: lambda, batch: Some(batch), passes, pace, own_size: false };
+    let schedule = if global { StepSchedule::Strong { cap, strength } } else { StepSchedule::StrongByPass { cap, strength } };
+    let recipe = Recipe { ridge: lambda, batch: Some(batch), passes, schedule, own_size: false };
     with_deviation(&problem, losses, recipe, scpsgd_sigma(1.0, lambda, rows, epsilon, delta))
 }

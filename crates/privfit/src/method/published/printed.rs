@@ -31,13 +31,13 @@ pub fn gaussian_classical(epsilon: f64, delta: f64) -> f64 {
 /// How approximate minima perturbation divides its budget, thesis algorithm 1 step 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AmpSplit {
-    /// For the tilted objective; the algorithm wants 0 < epsilon1 - epsilon3 < 1.
+    /// For the perturbed objective; the algorithm wants 0 < epsilon1 - epsilon3 < 1.
     pub epsilon1: f64,
     /// For the output noise.
     pub epsilon2: f64,
     /// The part of `epsilon1` that sets the noise of the objective; the rest pays for the determinant.
     pub epsilon3: f64,
-    /// For the tilted objective.
+    /// For the perturbed objective.
     pub delta1: f64,
     /// For the output noise.
     pub delta2: f64,
@@ -111,7 +111,7 @@ pub fn amp_without_settings(epsilon: f64, delta: f64, rows: f64, smoothness: f64
     amp(amp_split(epsilon, delta, rows, regime), rows, 1.0, smoothness, 2.0)
 }
 
-/// Objective perturbation of Kifer, Smith and Thakurta (2012): what the sum of losses is tilted with.
+/// Objective perturbation of Kifer, Smith and Thakurta (2012): what the sum of losses is perturbed with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Kst12 {
     /// Coefficient of |theta|^2 / 2 in the sum of losses: 2 beta / epsilon.
@@ -161,7 +161,7 @@ pub fn cms11(epsilon: f64, rows: f64, curvature: f64, ridge: f64) -> Cms11 {
 ///
 /// Needs eta <= 2/beta, which the listing leaves out and its grid breaks, and division of the last short batch by k, where the
 /// released code divides by its true size. The listing runs T - 1 passes and pays for T; its index of a batch is a slip.
-pub fn psgd_reach_constant(passes: f64, step: f64, lipschitz: f64, batch: f64) -> f64 {
+pub fn psgd_sensitivity_constant(passes: f64, step: f64, lipschitz: f64, batch: f64) -> f64 {
     2.0 * passes * step * lipschitz / batch
 }
 
@@ -173,7 +173,7 @@ pub fn psgd_step_decreasing(update: f64, smoothness: f64, rows: f64, c: f64) -> 
 /// Sensitivity with the decreasing step: (4 L / (beta k)) sum over passes j = 0..T-1 of 1/(j m/k + 1 + m^c).
 ///
 /// `rows` must be the true number of records: with a larger one it is too small.
-pub fn psgd_reach_decreasing(passes: u64, lipschitz: f64, smoothness: f64, rows: f64, batch: f64, c: f64) -> f64 {
+pub fn psgd_sensitivity_decreasing(passes: u64, lipschitz: f64, smoothness: f64, rows: f64, batch: f64, c: f64) -> f64 {
     let sum: f64 = (0..passes).map(|j| 1.0 / (j as f64 * rows / batch + 1.0 + rows.powf(c))).sum();
     4.0 * lipschitz / (smoothness * batch) * sum
 }
@@ -186,7 +186,7 @@ pub fn psgd_step_square_root(update: f64, smoothness: f64, rows: f64, c: f64) ->
 /// Sensitivity with the square-root step: (4 L / (beta k)) sum over passes j = 0..T-1 of 1/(sqrt(j m/k + 1) + m^c).
 ///
 /// `rows` must be the true number of records: with a larger one it is too small.
-pub fn psgd_reach_square_root(passes: u64, lipschitz: f64, smoothness: f64, rows: f64, batch: f64, c: f64) -> f64 {
+pub fn psgd_sensitivity_square_root(passes: u64, lipschitz: f64, smoothness: f64, rows: f64, batch: f64, c: f64) -> f64 {
     let sum: f64 = (0..passes).map(|j| 1.0 / ((j as f64 * rows / batch + 1.0).sqrt() + rows.powf(c))).sum();
     4.0 * lipschitz / (smoothness * batch) * sum
 }
@@ -195,20 +195,20 @@ pub fn psgd_reach_square_root(passes: u64, lipschitz: f64, smoothness: f64, rows
 /// constant step, which is its sensitivity times [`gaussian_two`]; the other steps put their own sensitivity there.
 ///
 /// Too small at epsilon 10 where delta is above 1.3e-7.
-pub fn psgd_sigma(reach: f64, epsilon: f64, delta: f64) -> f64 {
-    reach * gaussian_two(epsilon, delta)
+pub fn psgd_sigma(sensitivity: f64, epsilon: f64, delta: f64) -> f64 {
+    sensitivity * gaussian_two(epsilon, delta)
 }
 
 /// Sensitivity of strongly convex permutation SGD behind thesis algorithm 3: 2 L / (xi m).
 ///
 /// True for [`scpsgd_step_global`] only, and for the true number of records.
-pub fn scpsgd_reach(lipschitz: f64, convexity: f64, rows: f64) -> f64 {
+pub fn scpsgd_sensitivity(lipschitz: f64, convexity: f64, rows: f64) -> f64 {
     2.0 * lipschitz / (convexity * rows)
 }
 
 /// Output noise of thesis algorithm 3 line 8: sigma^2 = 8 L^2 ln(2/delta) / (xi^2 m^2 epsilon^2).
 pub fn scpsgd_sigma(lipschitz: f64, convexity: f64, rows: f64, epsilon: f64, delta: f64) -> f64 {
-    scpsgd_reach(lipschitz, convexity, rows) * gaussian_two(epsilon, delta)
+    scpsgd_sensitivity(lipschitz, convexity, rows) * gaussian_two(epsilon, delta)
 }
 
 /// Step of thesis algorithm 3 line 4 as printed, with t the index of the *pass* (from 1): min(1/beta, 1/(xi t)).
@@ -240,14 +240,14 @@ pub fn sgd_sigma(lipschitz: f64, steps: f64, rows: f64, epsilon: f64, delta: f64
 /// Costs epsilon + epsilon^2 / (4 ln(1/delta)) by concentrated privacy; composed exactly, it keeps the claim up to epsilon 1 and
 /// misses it by 1 percent at 10 with 1000 steps or more. The clipping that goes with it, min(x, L) for each coordinate, leaves
 /// negative ones unbounded.
-pub fn frank_wolfe_scale(lipschitz: f64, corner: f64, steps: f64, rows: f64, epsilon: f64, delta: f64) -> f64 {
-    lipschitz * corner * (32.0 * steps * (1.0 / delta).ln()).sqrt() / (rows * epsilon)
+pub fn frank_wolfe_scale(lipschitz: f64, vertex: f64, steps: f64, rows: f64, epsilon: f64, delta: f64) -> f64 {
+    lipschitz * vertex * (32.0 * steps * (1.0 / delta).ln()).sqrt() / (rows * epsilon)
 }
 
 /// The same in the released code, with 8 in the place of 32: half of the noise, beside gradients on batches of 1000 rows whose
 /// noise is scaled to all m.
-pub fn frank_wolfe_scale_released(lipschitz: f64, corner: f64, steps: f64, rows: f64, epsilon: f64, delta: f64) -> f64 {
-    lipschitz * corner * (8.0 * steps * (1.0 / delta).ln()).sqrt() / (rows * epsilon)
+pub fn frank_wolfe_scale_released(lipschitz: f64, vertex: f64, steps: f64, rows: f64, epsilon: f64, delta: f64) -> f64 {
+    lipschitz * vertex * (8.0 * steps * (1.0 / delta).ln()).sqrt() / (rows * epsilon)
 }
 
 /// Step of private Frank-Wolfe, thesis algorithm 5 line 6: 1/(t + 1) at step t = 1, 2, ...
@@ -263,7 +263,7 @@ pub fn frank_wolfe_clip(x: f64, bound: f64) -> f64 {
 /// Sensitivity of full gradient descent on a convex loss, the paper's lemma 2: 3 L T eta / n for eta <= 1/beta.
 ///
 /// True and loose: 2 L T eta / n, for eta <= 2/beta.
-pub fn gd_reach_convex(lipschitz: f64, steps: f64, step: f64, rows: f64) -> f64 {
+pub fn gd_sensitivity_convex(lipschitz: f64, steps: f64, step: f64, rows: f64) -> f64 {
     3.0 * lipschitz * steps * step / rows
 }
 
@@ -272,19 +272,19 @@ pub fn gd_reach_convex(lipschitz: f64, steps: f64, step: f64, rows: f64) -> f64 
 ///
 /// True and loose: 2 L / (n mu). Its assumption cannot be met: a strongly convex loss has no Lipschitz constant on the whole
 /// space, and nothing keeps the iterates in the ball where the paper wants one.
-pub fn gd_reach_strong(lipschitz: f64, convexity: f64, smoothness: f64, rows: f64) -> f64 {
+pub fn gd_sensitivity_strong(lipschitz: f64, convexity: f64, smoothness: f64, rows: f64) -> f64 {
     5.0 * lipschitz * (convexity + smoothness) / (rows * convexity * smoothness)
 }
 
-/// Gaussian output noise of the paper's algorithm 1, density proportional to exp(-epsilon^2 |z|^2 / (4 ln(2/delta) reach^2)):
-/// sigma = sqrt(2 ln(2/delta)) reach / epsilon. Claimed for any epsilon, see [`gaussian_two`].
-pub fn gd_sigma(reach: f64, epsilon: f64, delta: f64) -> f64 {
-    reach * gaussian_two(epsilon, delta)
+/// Gaussian output noise of the paper's algorithm 1, density proportional to exp(-epsilon^2 |z|^2 / (4 ln(2/delta) sensitivity^2)):
+/// sigma = sqrt(2 ln(2/delta)) sensitivity / epsilon. Claimed for any epsilon, see [`gaussian_two`].
+pub fn gd_sigma(sensitivity: f64, epsilon: f64, delta: f64) -> f64 {
+    sensitivity * gaussian_two(epsilon, delta)
 }
 
-/// Scale of the pure output noise of the paper's algorithm 1, density proportional to exp(-|z| / scale): reach / epsilon. Right.
-pub fn gd_pure_scale(reach: f64, epsilon: f64) -> f64 {
-    reach / epsilon
+/// Scale of the pure output noise of the paper's algorithm 1, density proportional to exp(-|z| / scale): sensitivity / epsilon. Right.
+pub fn gd_pure_scale(sensitivity: f64, epsilon: f64) -> f64 {
+    sensitivity / epsilon
 }
 
 /// What the paper's rules for the number of steps depend on.
@@ -352,7 +352,7 @@ pub fn rrpsgd_step(smoothness: f64, radius: f64, lipschitz: f64, dimension: f64,
 
 /// Law of the number of rounds R, the paper's theorem 5: entry k is P(R = k + 1), proportional to 2 eta_k - beta eta_k^2. The
 /// paper has n^2 steps, all below 2/beta. (Its lemma 11 prints L for beta and R = k for k + 1.)
-pub fn rrpsgd_law(steps: &[f64], smoothness: f64) -> Vec<f64> {
+pub fn rrpsgd_distribution(steps: &[f64], smoothness: f64) -> Vec<f64> {
     let weight = |eta: &f64| 2.0 * eta - smoothness * eta * eta;
     let total: f64 = steps.iter().map(weight).sum();
     steps.iter().map(|eta| weight(eta) / total).collect()
@@ -382,7 +382,7 @@ pub fn notes_sgd_step(t: u64, diameter: f64, moment: f64) -> f64 {
 /// lambda.
 ///
 /// Too large by n: it is 2 / lambda. (For the averaged objective it would be 2 / (n lambda).)
-pub fn notes_output_reach(rows: f64, ridge: f64) -> f64 {
+pub fn notes_output_sensitivity(rows: f64, ridge: f64) -> f64 {
     2.0 * rows / ridge
 }
 

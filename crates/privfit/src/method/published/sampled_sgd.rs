@@ -1,5 +1,5 @@
 //! Private minibatch SGD as published: noise from the small-epsilon limit of a moments bound, its conditions dropped. Beyond that
-//! corner the true epsilon is up to hundreds of times the claim. It samples with replacement; here it runs, and is
+//! point the true epsilon is up to hundreds of times the claim. It samples with replacement; here it runs, and is
 //! accounted, on Poisson samples of the same expected size, which is kinder to it.
 
 use super::super::Capabilities;

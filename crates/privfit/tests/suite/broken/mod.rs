@@ -31,7 +31,7 @@ pub(crate) struct Before {
     /// Meets noise.
     pub(crate) values: Vec<f64>,
     /// How far one record is said to move them, in L2.
-    pub(crate) reach: f64,
+    pub(crate) sensitivity: f64,
     /// Standard deviation of the noise.
     pub(crate) deviation: f64,
     /// Leaves as it is.
@@ -41,9 +41,9 @@ pub(crate) struct Before {
 }
 
 impl Before {
-    /// Noise that covers a reach at the claimed mu.
-    fn covered(values: Vec<f64>, reach: f64) -> Before {
-        Before { values, reach, deviation: reach / MU, ..Before::default() }
+    /// Noise that covers a sensitivity at the claimed mu.
+    fn covered(values: Vec<f64>, sensitivity: f64) -> Before {
+        Before { values, sensitivity, deviation: sensitivity / MU, ..Before::default() }
     }
 }
 
@@ -226,9 +226,9 @@ impl Subject for Broken {
         let (a, b) = ((self.case.before)(a, self.fixed), (self.case.before)(b, self.fixed));
         let apart: Vec<f64> = a.values.iter().zip(&b.values).map(|(x, y)| x - y).collect();
         let distance = norm(&apart);
-        let agrees = a.values.len() == b.values.len() && a.reach == b.reach && a.deviation == b.deviation;
-        let enough = a.reach <= MU * a.deviation * (1.0 + 1e-9);
-        let part = if distance == 0.0 { 0.0 } else { distance / a.reach };
+        let agrees = a.values.len() == b.values.len() && a.sensitivity == b.sensitivity && a.deviation == b.deviation;
+        let enough = a.sensitivity <= MU * a.deviation * (1.0 + 1e-9);
+        let part = if distance == 0.0 { 0.0 } else { distance / a.sensitivity };
         let moved = Moved { what: "value before noise", part, holds: agrees && enough && part <= 1.0 + 1e-9 };
         let bits = |v: &[f64]| -> Vec<u64> { v.iter().map(|x| x.to_bits()).collect() };
         Ok(Comparison { moved: vec![moved], equal: bits(&a.exact) == bits(&b.exact) })

@@ -5,7 +5,7 @@ use privfit::audit::Pair;
 use privfit::data::encode::Row;
 use privfit::kernel::account::Adjacency;
 
-/// Bug 1: the reach of adding or removing a record is used where records are replaced, so that noise is half of what is needed.
+/// Bug 1: the sensitivity of adding or removing a record is used where records are replaced, so that noise is half of what is needed.
 /// Shipped by many: clip C, noise for C, and a text that says "neighbouring data sets of the same size". Found by comparing before
 /// noise, and by two worlds at mu 2; at epsilon 1 three thousand runs do not show it.
 pub(super) const WRONG_REACH: Case = Case {
@@ -66,8 +66,8 @@ pub(super) const LOWER_TWICE: Case = Case {
     trials: 1,
     before: |rows, fixed| {
         let (lower, upper) = (-1.0f64, if fixed { 1.0f64 } else { -1.0f64 });
-        let cut = |r: &Row| r.dense[0].clamp(-1.0, 1.0) / 20.0;
-        Before::covered(vec![rows.iter().map(cut).sum()], (upper - lower) / 2.0 / 20.0)
+        let clipped = |r: &Row| r.dense[0].clamp(-1.0, 1.0) / 20.0;
+        Before::covered(vec![rows.iter().map(clipped).sum()], (upper - lower) / 2.0 / 20.0)
     },
     pair: alone,
 };

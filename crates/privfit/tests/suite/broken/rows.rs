@@ -8,7 +8,7 @@ use privfit::kernel::account::Adjacency;
 /// Found by an outlier before noise, and by two worlds at once.
 pub(super) const NO_CLIPPING: Case = Case {
     number: 2,
-    name: "rows are not cut",
+    name: "rows are not clipped",
     adjacency: Adjacency::ZeroOut,
     rows: 20,
     dimension: 2,
@@ -37,7 +37,7 @@ pub(super) const MEASURED_BOUNDS: Case = Case {
     pair: |case| neighbours(case, "telling", vec![axis(2, 0, 1.0, 1.0); case.rows - 1], axis(2, 0, 4.0, 1.0), null(2)),
 };
 
-/// Bug 8: the mean is cut to length 1, not the records, and gets noise for 1/n. Shipped as "gradient clipping" of a whole batch. Found
+/// Bug 8: the mean is clipped to length 1, not the records, and gets noise for 1/n. Shipped as "gradient clipping" of a whole batch. Found
 /// by one pair; two worlds at epsilon 1 need more than three thousand runs.
 pub(super) const CLIPPED_MEAN: Case = Case {
     number: 8,

@@ -3,7 +3,7 @@
 //! there: with shuffled batches there is exactly one batch without the pull of -C, and one record in it.
 //!
 //! What the audit needs of a release is its largest batch sum. The largest of the T - 1 batches that do not hold the record is drawn
-//! from its law directly: a uniform number to the power 1/(T - 1), and its quantile.
+//! from its distribution directly: a uniform number to the power 1/(T - 1), and its quantile.
 
 use super::normal;
 use privfit::audit::bounds::normal_quantile;

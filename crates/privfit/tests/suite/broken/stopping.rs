@@ -38,11 +38,11 @@ pub(super) const STOPPING: Case = Case {
             theta.iter_mut().zip(&gradient).for_each(|(t, g)| *t -= g);
             steps += 1;
         }
-        let reach = 1.0 / (n * RIDGE);
+        let sensitivity = 1.0 / (n * RIDGE);
         if fixed {
-            return Before::covered(theta, reach * (1.0 + 1e-9));
+            return Before::covered(theta, sensitivity * (1.0 + 1e-9));
         }
-        Before { exact: vec![f64::from(steps)], ..Before::covered(theta, reach) }
+        Before { exact: vec![f64::from(steps)], ..Before::covered(theta, sensitivity) }
     },
     pair: |case| {
         let mut random = Random::new(11);

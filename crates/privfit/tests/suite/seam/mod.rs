@@ -400,7 +400,7 @@ fn owners_see_masked_shares_and_enough_noise() {
         let log = engines[0].log.clone();
         let add = |_: &[f64],
                    unit: privfit::kernel::Unit<'_>,
-                   _: &mut privfit::kernel::Draw<'_>,
+                   _: &mut privfit::kernel::UnitRandomness<'_>,
                    sink: &mut privfit::kernel::Sink<'_>| {
             (0..100).for_each(|i| sink.add(i, f64::from(unit.label(0))));
         };

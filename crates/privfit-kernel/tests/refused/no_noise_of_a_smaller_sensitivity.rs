@@ -1,4 +1,4 @@
-//! Noise drawn for one mechanism cannot meet a value summed for another, with a larger reach.
+//! Noise drawn for one mechanism cannot meet a value summed for another, with a larger sensitivity.
 use privfit_kernel::{Contribution, Gaussian, Run};
 
 fn mix(run: &mut Run<'_>, small: &Gaussian, large: &Gaussian, contribution: &Contribution) -> privfit_kernel::Result<()> {

@@ -90,7 +90,7 @@ pub fn keep_largest(w: &mut [f64], count: usize, always: Option<usize>) {
 
 /// The weights, as index-value pairs in ascending order. The length of a step is that of the exact minimum along the gradient on the
 /// coordinates in play, for the largest curvature of the loss, halved while the objective rises. Deterministic.
-pub fn ight(rows: Rows, loss: &Loss, what: &Thresholding) -> Vec<(u32, f64)> {
+pub fn iterative_hard_thresholding(rows: Rows, loss: &Loss, what: &Thresholding) -> Vec<(u32, f64)> {
     let n = rows.len().max(1) as f64;
     let (rows, columns) = rows.compact();
     let always = what.always.and_then(|a| columns.iter().position(|c| *c as usize == a));
@@ -181,7 +181,8 @@ mod tests {
             let y: f64 = truth.iter().map(|(i, w)| w * x[*i]).sum();
             rows.push(x.iter().copied().enumerate(), y as f32);
         }
-        let found = ight(rows, &squared(1e3), &Thresholding { sparsity: 3, always: None, ridge: 0.0, steps: 100 });
+        let found =
+            iterative_hard_thresholding(rows, &squared(1e3), &Thresholding { sparsity: 3, always: None, ridge: 0.0, steps: 100 });
         assert_eq!(found.len(), 3);
         for ((i, w), (j, v)) in truth.iter().zip(&found) {
             assert!(*i == *j as usize && (w - v).abs() < 1e-3, "{found:?}");

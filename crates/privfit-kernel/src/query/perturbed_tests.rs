@@ -1,4 +1,4 @@
-//! Objective perturbation in one dimension, where its law is known, and scores that are gradients.
+//! Objective perturbation in one dimension, where its distribution is known, and scores that are gradients.
 
 use crate::account::{Adjacency, Event, epsilon};
 use crate::engine::Threads;
@@ -13,7 +13,7 @@ fn minimisers(linear: LinearTerm, ridge: f64, runs: usize) -> Vec<f64> {
     b.row(&[-0.5], 1.0);
     let data = b.build();
     let engine = Threads::new(1);
-    let size = ProblemSize { slots: 2, rows_per_unit: 1, features: 1, row_norm: data.row_norm, sparse: false };
+    let size = ProblemSize { unit_count: 2, rows_per_unit: 1, features: 1, row_norm: data.row_norm, sparse: false };
     let tolerance = size.limits(&LOGISTIC, ridge, Some(linear)).0 * 1.01;
     let planned = linear.event(&LOGISTIC, data.row_norm, ridge, 1);
     (0..runs)
@@ -28,7 +28,7 @@ fn minimisers(linear: LinearTerm, ridge: f64, runs: usize) -> Vec<f64> {
 
 /// The change of variables behind the proof: P(theta <= t) = P(b >= -(gradient + ridge t)), for Gaussian and Laplace terms.
 #[test]
-fn minimisers_follow_the_law_of_the_linear_term() {
+fn minimisers_follow_the_distribution_of_the_linear_term() {
     let ridge = 0.7;
     let gradient = |t: f64| {
         let mut out = [0.0; 2];
@@ -71,9 +71,9 @@ fn pure_objective_perturbation_has_its_closed_form() {
     }
 }
 
-/// One record moves each score by the reach of the grid at most, whatever it is; the worst one by all of it.
+/// One record moves each score by the sensitivity of the grid at most, whatever it is; the worst one by all of it.
 #[test]
-fn one_record_moves_a_gradient_score_by_its_reach() {
+fn one_record_moves_a_gradient_score_by_its_sensitivity() {
     let d = 5;
     let entropy = Entropy::simulated(1);
     let build = |record: Option<(&[f64], f32)>, sparse: bool| {
@@ -93,11 +93,14 @@ fn one_record_moves_a_gradient_score_by_its_reach() {
     ];
     for cap in [1.0, 0.4, 0.05] {
         let mechanism = Exponential::for_gradients(1.0, 1.0, cap, 3.0).unwrap();
-        let reach = mechanism.grid.reach;
-        assert_eq!(reach.replace_one, 2 * reach.zero_out);
-        // The event is the window of 2 reach / scale.
+        let sensitivity = mechanism.grid.sensitivity;
+        assert_eq!(sensitivity.replace_one, 2 * sensitivity.zero_out);
+        // The event is the window of 2 sensitivity / scale.
         let Event::Exponential { epsilon, .. } = mechanism.event() else { panic!() };
-        assert!(epsilon >= 2.0 * reach.zero_out as f64 * 0.5f64.powi(mechanism.grid.bits as i32) && epsilon <= 2.0 / 3.0 + 1e-12);
+        assert!(
+            epsilon >= 2.0 * sensitivity.zero_out as f64 * 0.5f64.powi(mechanism.grid.bits as i32)
+                && epsilon <= 2.0 / 3.0 + 1e-12
+        );
         for sparse in [false, true] {
             let scores = |record: Option<(&[f64], f32)>, signs: usize| -> Vec<i64> {
                 let data = build(record, sparse);
@@ -105,8 +108,8 @@ fn one_record_moves_a_gradient_score_by_its_reach() {
                 let mut run = Run::begin(&data, &engine, &entropy, &mechanism.event()).unwrap();
                 let everyone = run.everyone().unwrap();
                 run.at(&mechanism, |run, scale| {
-                    let clocks = run.draw(&scale, signs * d)?;
-                    Ok(everyone.gradient_scores(&clocks, &[40.0, 0.1, 0.0, 0.0, 0.0], &LOGISTIC)?.values)
+                    let arrival_times = run.draw(&scale, signs * d)?;
+                    Ok(everyone.gradient_scores(&arrival_times, &[40.0, 0.1, 0.0, 0.0, 0.0], &LOGISTIC)?.values)
                 })
                 .unwrap()
             };
@@ -114,19 +117,19 @@ fn one_record_moves_a_gradient_score_by_its_reach() {
             for record in records {
                 let (with, without) = (scores(Some(record), 2), scores(None, 2));
                 let moved = with.iter().zip(&without).map(|(a, b)| a.abs_diff(*b)).max().unwrap();
-                assert!(moved <= reach.zero_out, "cap {cap}: {moved} above {}", reach.zero_out);
+                assert!(moved <= sensitivity.zero_out, "cap {cap}: {moved} above {}", sensitivity.zero_out);
                 largest = largest.max(moved);
                 // Both signs, and one of them alone.
                 assert!((0..d).all(|j| with[j] == -with[d + j]) && scores(Some(record), 1) == with[..d]);
             }
-            assert!(largest as f64 > 0.99 * reach.zero_out as f64, "cap {cap}: {largest} of {}", reach.zero_out);
+            assert!(largest as f64 > 0.99 * sensitivity.zero_out as f64, "cap {cap}: {largest} of {}", sensitivity.zero_out);
         }
     }
 }
 
-/// The corner is chosen with probabilities proportional to e^(score / scale), score the negative gradient of the whole sum.
+/// The vertex is chosen with probabilities proportional to e^(score / scale), score the negative gradient of the whole sum.
 #[test]
-fn corners_follow_the_law_of_the_exponential_mechanism() {
+fn corners_follow_the_distribution_of_the_exponential_mechanism() {
     let data = dataset(30, 3, false, None);
     let (engine, entropy) = (Threads::new(1), Entropy::system().unwrap());
     let mechanism = Exponential::for_gradients(1.0, data.row_norm, data.row_norm, 2.0).unwrap();
@@ -136,10 +139,10 @@ fn corners_follow_the_law_of_the_exponential_mechanism() {
         let mut run = Run::begin(&data, &engine, &entropy, &mechanism.event()).unwrap();
         let everyone = run.everyone().unwrap();
         let chosen = run.at(&mechanism, |run, scale| {
-            let clocks = run.draw(&scale, 3)?;
-            let bounded = everyone.gradient_scores(&clocks, &[0.2, -0.1, 0.3], &LOGISTIC)?;
+            let arrival_times = run.draw(&scale, 3)?;
+            let bounded = everyone.gradient_scores(&arrival_times, &[0.2, -0.1, 0.3], &LOGISTIC)?;
             scores = bounded.values.clone();
-            run.execute(Choose { clocks, scores: &bounded, mechanism: &mechanism, count: 1 })
+            run.execute(Choose { arrival_times, scores: &bounded, mechanism: &mechanism, count: 1 })
         });
         wins[chosen.unwrap().indices()[0]] += 1.0;
     }

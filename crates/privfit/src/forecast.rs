@@ -18,7 +18,7 @@
 //! *What nobody may look at* is between two ends: spreads (from a fortieth to a half, or from 0.15 where columns fill their bounds), the
 //! error that stays (up to 0.4 half-ranges), what there is to gain (up to 0.3 half-ranges, or three tenths of all points). Those ends were
 //! set on 22 tables, real and generated, and held on another 20 (zero-heavy and correlated columns, wide bounds, rare classes, few rows);
-//! `tests/data/forecasts.txt` has what was measured. A table with nothing to learn loses nothing, and there the lower end is none. PrivateMetrics were
+//! `tests/data/forecasts.txt` has what was measured. A table with nothing to learn loses nothing, and there the lower end is none. Measured were
 //! `objective`, `noisy-gd`, `output` and `statistics`; other methods go by the same formula. What columns cost that a method leaves out is not in it.
 
 use crate::method::{Noise, Plan, Problem};

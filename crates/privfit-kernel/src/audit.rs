@@ -51,7 +51,7 @@ pub(crate) enum Point {
 pub struct Movement {
     /// What kind of value.
     pub what: &'static str,
-    /// The norm of reach and movement.
+    /// The norm of sensitivity and movement.
     pub norm: &'static str,
     /// How far it may move.
     pub sensitivity: Sensitivity,

@@ -173,7 +173,7 @@ impl RowMaker {
         random: &mut Random,
     ) -> Pair {
         let rows = a.len();
-        // One record more or less must not move the others to other units.
+        // One record more or less must not move the others to other indices.
         let at = if adjacency == Adjacency::AddRemove { rows - 1 } else { random.below(rows) };
         a[at] = target;
         let mut b = a.to_vec();

@@ -4,7 +4,7 @@
 //! exponential mechanism among the vertices +-c e_j of the L1 ball (c e_j of the simplex), and w <- (1 - 2/(t+2)) w + 2/(t+2) s. After T
 //! steps at most T weights differ from zero.
 //!
-//! *Privacy.* Slopes are clipped at L and cells at `cap`, both on the integers and on both sides, so that one record moves each score by at
+//! *Privacy.* Derivatives are clipped at L and cells at `cap`, both on the integers and on both sides, so that one record moves each score by at
 //! most c L cap, replace-one twice that. A choice with Gumbel noise of scale b has losses in a window of 2 c L cap/b; the accountant
 //! composes T of them by the exact profile of bounded range. The published form has Laplace noise, twice as much of it, a
 //! composition that overshoots, and cuts cells from above only; see `published/frank_wolfe.rs`.

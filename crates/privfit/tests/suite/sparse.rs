@@ -1,5 +1,5 @@
 //! Sparse methods: printed constants and what is wrong with them, the attack on the published knowledge transfer, and what the
-//! repaired methods sensitivity on generated data.
+//! repaired methods reach on generated data.
 
 use privfit::Schema;
 use privfit::account::{Adjacency, Event, delta, epsilon};

@@ -83,14 +83,14 @@ impl FitArguments {
     }
 
     fn report(&self, artifact: &Artifact, out: &Path, spent: Option<String>) -> Result<(), Failure> {
-        let told = self.tell(artifact, out, spent);
+        let printed = self.print(artifact, out, spent);
         if !output::all_written() {
             note(&format!("note: the model is complete in {}; what was printed about it is lost", out.display()));
         }
-        told
+        printed
     }
 
-    fn tell(&self, artifact: &Artifact, out: &Path, spent: Option<String>) -> Result<(), Failure> {
+    fn print(&self, artifact: &Artifact, out: &Path, spent: Option<String>) -> Result<(), Failure> {
         let g = &artifact.guarantee;
         if self.format == Format::Json {
             let json = serde_json::json!({

@@ -8,6 +8,7 @@
 //! assert_eq!(error.to_string(), "delta is missing: add delta = 1e-8 (1/rows^2)");
 //! let as_flag = |name: &str, value: Option<&str>| format!("--{name} {}", value.unwrap_or_default());
 //! assert_eq!(error.spelled(&as_flag), "delta is missing: add --delta 1e-8 (1/rows^2)");
+//! assert_eq!(error.after("candidate 2: ").spelled(&as_flag), "candidate 2: delta is missing: add --delta 1e-8 (1/rows^2)");
 //! ```
 
 use std::fmt;
@@ -115,6 +116,14 @@ impl Error {
     /// Goes on with words.
     pub fn words(self, words: impl Into<String>) -> Error {
         self.with(Piece::Words(words.into()))
+    }
+
+    /// The same error with words before it; its kind and its arguments stay.
+    pub fn after(mut self, words: impl Into<String>) -> Error {
+        if let Error::Refused(text) | Error::Misuse(text) | Error::Output(text) | Error::Damaged(text) = &mut self {
+            text.0.insert(0, Piece::Words(words.into()));
+        }
+        self
     }
 
     /// Goes on with an argument and the value to give.

@@ -14,13 +14,18 @@ pub(crate) use classes::PrivfitError;
 
 /// The exception of an error.
 pub(crate) fn raised(error: Error) -> PyErr {
-    // A job file has tables, a call has arguments.
-    let text = error.spelled(&as_keyword).replace("[tune] ", "");
+    let text = spelled(&error);
     match error {
         Error::Refused(_) => classes::BudgetError::new_err(text),
         Error::Damaged(_) => classes::DamagedError::new_err(text),
         Error::Misuse(_) | Error::Output(_) | Error::Undelivered { .. } | Error::Host => PrivfitError::new_err(text),
     }
+}
+
+/// Its text with arguments as a call has them.
+pub(crate) fn spelled(error: &Error) -> String {
+    // A job file has tables, a call has arguments.
+    error.spelled(&as_keyword).replace("[tune] ", "")
 }
 
 /// A misuse, in words that end with the fix.

@@ -1,7 +1,7 @@
 //! Training, and what it would cost.
 
 use crate::data::{Input, Labels};
-use crate::error::{misuse, raised};
+use crate::error::{misuse, raised, spelled};
 use crate::interrupt::{poll, without_lock};
 use crate::ledger::session;
 use crate::model::Model;
@@ -88,7 +88,7 @@ impl Arguments {
             let fits = job.facts().scope().is_ok_and(|scope| scope == status.terms.scope);
             match (fits, status.admits(job.event())) {
                 (false, _) => json!({"fits": false, "why": "the ledger is for other data, another unit or another adjacency"}),
-                (true, Err(error)) => json!({"fits": false, "why": error.to_string()}),
+                (true, Err(error)) => json!({"fits": false, "why": spelled(&error)}),
                 (true, Ok((_, sum))) => json!({"fits": true, "part": sum.part(&status.terms.rule)}),
             }
         }))

@@ -1,6 +1,6 @@
 //! Flags of a job and its ledger, and the places that it needs.
 
-use crate::ui::{Failure, note};
+use crate::ui::{Failure, as_flag, note};
 use privfit::Error;
 use privfit::job::Release;
 use privfit::job::release::LedgerSession;
@@ -74,7 +74,7 @@ impl LedgerArguments {
             return Ok(Some("the ledger is for other data, another unit or another adjacency: it would refuse this job".into()));
         }
         Ok(Some(match status.check_head().and_then(|()| status.admits(job.event())) {
-            Err(error) => format!("refused: {error}"),
+            Err(error) => format!("refused: {}", error.spelled(&as_flag)),
             Ok((_, sum)) => format!(
                 "fits: {:.1} % of the budget would be spent, and one more job could have an epsilon of about {:.4}",
                 100.0 * sum.part(&t.rule),

@@ -66,7 +66,7 @@ impl Scratch {
     }
 
     /// Exit code, and what was printed on both streams.
-    pub(crate) fn told(&self, line: &str) -> (Option<i32>, String, String) {
+    pub(crate) fn outcome(&self, line: &str) -> (Option<i32>, String, String) {
         let Output { status, stdout, stderr } = self.run(line);
         (status.code(), text(&stdout), text(&stderr))
     }
@@ -79,14 +79,14 @@ impl Scratch {
 
     /// What is printed; the command must succeed.
     pub(crate) fn ok(&self, line: &str) -> String {
-        let (code, out, err) = self.told(line);
+        let (code, out, err) = self.outcome(line);
         assert_eq!(code, Some(0), "{line}: {err}");
         out
     }
 
     /// It must fail like this. What is printed is returned.
     pub(crate) fn refused(&self, line: &str, code: i32, words: &str) -> String {
-        let (found, out, err) = self.told(line);
+        let (found, out, err) = self.outcome(line);
         assert!(found == Some(code) && err.contains(words), "{line}: {found:?} {out} {err}");
         out
     }

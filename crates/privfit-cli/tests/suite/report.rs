@@ -166,7 +166,7 @@ fn what_does_not_hold_gets_no_page() {
     assert!(!at.join("r.html").exists());
     // A simulation says so, and states no epsilon.
     at.ok("fit job.toml --simulate 7 --out sim.json");
-    let (code, _, err) = at.told("report sim.json");
+    let (code, _, err) = at.outcome("report sim.json");
     assert!(code == Some(0) && err.contains("not private"), "{err}");
     let page = at.read("sim.html");
     assert!(page.contains("<h2 id=\"guarantee-h\">Nothing is guaranteed</h2>") && !page.contains("Why it is private"));

@@ -72,6 +72,9 @@ impl Tuning {
         for (key, value) in table {
             match key.as_str() {
                 // The second is what earlier versions called it.
+                "distribution" | "law" if tuning.distribution.is_some() => {
+                    return Err(wrong(key, "distribution is given twice: remove one of the two lines"));
+                }
                 "distribution" | "law" => {
                     tuning.distribution = Some(value.as_str().ok_or_else(|| wrong(key, "give text in quotes"))?.into())
                 }
@@ -273,8 +276,8 @@ pub(crate) fn plan(job: &Job, tuning: &Tuning, methods: Option<&[String]>, rows:
         let planned = methods.and_then(|m| m.get(number)).or(candidate.method.as_ref());
         job.method = planned.cloned().unwrap_or(job.method);
         job.settings.0.extend(candidate.settings.clone());
-        let prepared = fit::prepare(&job, rows - trial_rows, counted)
-            .map_err(|e| Error::misuse(format!("candidate {}: {e}", candidate.text())))?;
+        let prepared =
+            fit::prepare(&job, rows - trial_rows, counted).map_err(|e| e.after(format!("candidate {}: ", candidate.text())))?;
         match !prepared.method.can.tunable {
             true => Err(Error::misuse(format!("candidate {}: this method can't be tuned, use another", candidate.text()))),
             false => Ok(prepared),

@@ -70,8 +70,7 @@ pub fn rank(
             let size = count(&rest, &trial.schema)?;
             // The same noise for all candidates; a seed is enough where nothing is private.
             let entropy = Entropy::simulated(fold);
-            let prepared =
-                prepare(&trial, size, true).map_err(|e| Error::misuse(format!("candidate {}: {e}", candidate.text())))?;
+            let prepared = prepare(&trial, size, true).map_err(|e| e.after(format!("candidate {}: ", candidate.text())))?;
             let data = load(&rest, &trial.schema, &entropy, Some(size))?;
             let artifact = prepared.train(&data, engine, &entropy, &|| {})?;
             total += score(&artifact.model, &part, &trial.schema)?;

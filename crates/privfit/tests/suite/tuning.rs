@@ -79,6 +79,8 @@ fn jobs_that_cannot_be_tuned_are_refused() {
     says("runs = 3", "no candidates");
     says("grid = 3", "table of lists");
     says("speed = 3\n[grid]\nridge = [3]", "unknown key");
+    says("law = \"cauchy\"\n[grid]\nridge = [3]", "give uniform");
+    says("law = \"uniform\"\ndistribution = \"uniform\"\n[grid]\nridge = [3]", "given twice");
     says("distribution = \"cauchy\"\n[grid]\nridge = [3]", "give uniform");
     says("held_out = 0.9\n[grid]\nridge = [3]", "0.01 to 0.5");
     says("[grid]\nridge = [\"x\"]", "give numbers");

@@ -94,17 +94,6 @@ def check_names(own: str, names: list[str] | None, fitted: Any) -> None:
         raise PrivfitError(text)
 
 
-def finite(name: str, value: Any) -> float:
-    """A setting."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise PrivfitError(f"{name!r} is {value!r}, and settings are numbers: give one, or leave it out")
-    return number
-
-
 def whole(name: str, value: Any) -> int | None:
     """A number of things, or nothing."""
     if value is None:

@@ -47,7 +47,7 @@ def audit(
     epsilon: float = 10.0,
     delta: float | None = None,
     adjacency: str = "zero-out",
-    settings: dict[str, float] | None = None,
+    settings: dict[str, Any] | None = None,
     rows: int | None = None,
     runs: int | None = None,
     pairs: int = 2000,
@@ -73,7 +73,7 @@ def audit(
         "epsilon": float(epsilon),
         "delta": None if delta is None else float(delta),
         "adjacency": adjacency,
-        "settings": {k: float(v) for k, v in (settings or {}).items()},
+        "settings": dict(settings or {}),
     }
     own = None if schema is None else Schema.of(schema)._schema
     return Audit(json.loads(_privfit.audit(own, asked)))

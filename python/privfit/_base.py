@@ -38,7 +38,7 @@ class Estimator:
     rows: int | None
     adjacency: str
     method: str
-    settings: dict[str, float] | None
+    settings: dict[str, Any] | None
     ledger: Any
     request: str | None
     dataset: str | None
@@ -133,7 +133,7 @@ class Estimator:
             "adjacency": str(self.adjacency),
             "loss": self._loss,
             "method": str(self.method),
-            "settings": {str(k): float(v) for k, v in (self.settings or {}).items()},
+            "settings": dict(self.settings or {}),
             "allow_large_delta": bool(self.allow_large_delta),
             "ledger": None if ledger is None else ledger.place,
             "ledger_key": None if ledger is None else ledger.key,

@@ -7,7 +7,7 @@ import json
 from typing import Any, TypeVar
 
 from . import _privfit
-from ._arguments import finite, whole
+from ._arguments import whole
 from ._base import Estimator
 from ._data import labels_of, rows
 from ._errors import PrivfitError
@@ -118,7 +118,7 @@ def _tuning(listed: list[dict[str, Any]], runs: int | None, distribution: str | 
         if not isinstance(one.get("method", ""), str):
             raise PrivfitError(f"method is {one['method']!r}: give the name of one, or leave it out")
     return {
-        "candidates": [(one.get("method"), {str(k): finite(k, v) for k, v in one.items() if k != "method"}) for one in listed],
+        "candidates": [(one.get("method"), {str(k): v for k, v in one.items() if k != "method"}) for one in listed],
         "runs": whole("runs", runs),
         "distribution": None if distribution is None else str(distribution),
         "held_out": None if held_out is None else float(held_out),
@@ -126,6 +126,5 @@ def _tuning(listed: list[dict[str, Any]], runs: int | None, distribution: str | 
 
 
 def _chosen(model: _privfit.Model) -> int:
-    """Number of the winner, as the model file states it: "candidate 3 of 10: ..."."""
-    plan = dict(json.loads(model.facts())["plan"])
-    return int(plan["chosen"].split()[1]) - 1
+    """Place of the winner in the list of candidates."""
+    return int(json.loads(model.facts())["chosen"])

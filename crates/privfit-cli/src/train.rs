@@ -112,7 +112,8 @@ impl FitArguments {
         } else {
             print_line(&format!("guarantee  {}", guarantee_line(g.zero_out, g.replace_one, g.delta)));
         }
-        print_line(&format!("public     {}", artifact.training.public.join("; ")));
+        let public: Vec<String> = artifact.training.public.iter().map(|fact| fact.to_string()).collect();
+        print_line(&format!("public     {}", public.join("; ")));
         if let Some(line) = selected_line(artifact) {
             print_line(&format!("selected   {line}"));
         }

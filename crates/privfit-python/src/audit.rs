@@ -3,6 +3,7 @@
 use crate::error::{misuse, raised};
 use crate::interrupt::{poll, without_lock};
 use crate::schema::Schema;
+use crate::settings::{Given, settings};
 use privfit::audit::shipped::Question;
 use privfit::audit::{FALSE_ALARM, RowMaker, Shipped, Subject, canaries, distribution, pair, precision, sensitivity};
 use privfit::data::encode::Row;
@@ -11,7 +12,6 @@ use privfit::method::{self, Settings};
 use privfit::{Error, Result};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
 /// What is to be audited; the names are those of `privfit.audit`.
 #[derive(FromPyObject)]
@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     epsilon: f64,
     delta: Option<f64>,
     adjacency: String,
-    settings: BTreeMap<String, f64>,
+    settings: Given,
 }
 
 /// Audits a method on generated records: what it claims, what was measured, and whether they contradict each other, as JSON.
@@ -54,7 +54,7 @@ pub(crate) fn audit(py: Python<'_>, schema: Option<&Schema>, asked: Arguments) -
         epsilon: asked.epsilon,
         delta: asked.delta.unwrap_or(if pure { 0.0 } else { 1e-5 }),
         adjacency,
-        settings: Settings(asked.settings.iter().map(|(k, v)| (k.replace('-', "_"), *v)).collect()),
+        settings: settings(&asked.settings)?,
     };
     let json = without_lock(py, || match asked.kind.as_str() {
         "sensitivity" => sensitive(&question, asked.pairs),

@@ -6,6 +6,7 @@ use crate::interrupt::{poll, without_lock};
 use crate::ledger::session;
 use crate::model::Model;
 use crate::schema::Schema;
+use crate::settings::{Given, settings};
 use privfit::account::Adjacency;
 use privfit::certificate::Declared;
 use privfit::constraint::Constraint;
@@ -19,7 +20,6 @@ use privfit::method::{self, Method, Settings};
 use privfit::{Error, Result, loss};
 use pyo3::prelude::*;
 use serde_json::json;
-use std::collections::BTreeMap;
 
 /// What an estimator asks for; the names are those of its constructor.
 #[derive(FromPyObject)]
@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     adjacency: String,
     loss: Option<String>,
     method: String,
-    settings: BTreeMap<String, f64>,
+    settings: Given,
     allow_large_delta: bool,
     ledger: Option<String>,
     ledger_key: Option<String>,
@@ -43,7 +43,6 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn job(&self, schema: &Schema) -> PyResult<Job> {
         let adjacency: Adjacency = self.adjacency.parse().map_err(|e: privfit::account::Error| raised(Error::from(e)))?;
-        let settings = self.settings.iter().map(|(k, v)| (k.replace('-', "_"), *v)).collect();
         Ok(Job {
             schema: schema.0.clone(),
             rows: self.rows,
@@ -52,7 +51,7 @@ impl Arguments {
             adjacency,
             loss: self.loss.clone(),
             method: self.method.clone(),
-            settings: Settings(settings),
+            settings: settings(&self.settings)?,
             constraint: Constraint::None,
             allow_large_delta: self.allow_large_delta,
             compare: false,
@@ -153,7 +152,7 @@ pub(crate) fn plan(py: Python<'_>, schema: &Schema, asked: Arguments) -> PyResul
             "method": prepared.method.name, "reason": prepared.reason, "loss": prepared.problem.loss.name, "rows": prepared.problem.rows,
             "features": prepared.problem.features, "adjacency": job.adjacency.name(), "delta": delta,
             "epsilon": {"zero_out": view(Adjacency::ZeroOut), "replace_one": view(Adjacency::ReplaceOne)}, "plan": plan, "event": event,
-            "forecast": forecast.json(), "ledger": fits, "public": prepared.public,
+            "forecast": forecast.json(), "ledger": fits, "public": prepared.public_facts(prepared.problem.rows),
         });
         Ok(json.to_string())
     })
@@ -167,7 +166,7 @@ pub(crate) fn methods() -> PyResult<String> {
         .iter()
         .chain(method::published::ALL)
         .map(|m| {
-            let settings: serde_json::Map<_, _> = m.settings.iter().map(|s| (s.0.to_string(), s.1.into())).collect();
+            let settings: serde_json::Map<_, _> = m.settings.iter().map(|s| (s.name.into(), s.meaning.into())).collect();
             json!({"name": m.name, "alias": m.alias, "needs": m.needs, "guarantee": m.guarantee, "source": m.source,
                 "status": status(m), "settings": settings})
         })

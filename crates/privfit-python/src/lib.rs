@@ -16,6 +16,7 @@ mod model;
 mod objects;
 mod report;
 mod schema;
+mod settings;
 mod tune;
 
 use pyo3::prelude::*;

@@ -67,10 +67,11 @@ impl Model {
         let g = &self.artifact.guarantee;
         let t = &self.artifact.training;
         json!({
-            "loss": self.artifact.model.loss, "scores": self.artifact.model.weights.len(), "method": t.method, "reason": t.reason, "plan": t.plan,
+            "loss": self.artifact.model.loss(), "scores": self.artifact.model.weights().len(), "method": t.method, "reason": t.reason, "plan": t.plan,
             "rows": t.rows, "public": t.public, "adjacency": g.adjacency.name(), "private": g.private, "asked_epsilon": g.asked_epsilon,
             "delta": g.delta, "zero_out": g.zero_out, "replace_one": g.replace_one, "simulated": g.simulated,
             "intercept": self.artifact.schema.intercept, "ledger": self.artifact.certificate.identity.ledger,
+            "chosen": t.inputs.as_ref().and_then(|i| i.selection.as_ref()).map(|s| s.chosen),
         })
         .to_string()
     }
@@ -104,7 +105,7 @@ impl Model {
 
     /// The certificate as a page of text.
     fn certificate_text(&self) -> PyResult<String> {
-        let scores = self.artifact.model.weights.len();
+        let scores = self.artifact.model.weights().len();
         let released = format!("weights of {scores} score{}", if scores == 1 { "" } else { "s" });
         Ok(page(&self.restated()?, &[released]))
     }

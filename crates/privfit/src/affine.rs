@@ -22,7 +22,7 @@ pub fn weights_csv(artifact: &Artifact) -> String {
     out.push('\n');
     for (i, name) in artifact.schema.feature_names().iter().enumerate() {
         out.push_str(&quoted(name));
-        artifact.model.weights.iter().for_each(|w| out.push_str(&format!(",{}", w[i])));
+        artifact.model.weights().iter().for_each(|w| out.push_str(&format!(",{}", w[i])));
         out.push('\n');
     }
     out
@@ -31,7 +31,7 @@ pub fn weights_csv(artifact: &Artifact) -> String {
 /// A name for each score: the class that it speaks for, or what the number is.
 fn score_names(artifact: &Artifact) -> Vec<String> {
     let names = artifact.schema.class_names();
-    match (artifact.schema.task(), artifact.model.weights.len()) {
+    match (artifact.schema.task(), artifact.model.weights().len()) {
         (Task::Location, _) => vec!["point".into()],
         (Task::Classes(_), 1) => vec![names.get(1).cloned().unwrap_or_default()],
         (Task::Classes(_), _) => names,
@@ -46,7 +46,7 @@ pub fn coefficients(artifact: &Artifact) -> Result<Value> {
     if schema.task() == Task::Location {
         return Err(Error::misuse("the model is a point: print it in its units with `privfit predict`"));
     }
-    if artifact.model.map.is_some() {
+    if artifact.model.map().is_some() {
         return Err(Error::misuse(format!("the model changes each row by itself and has no coefficients in units: {fix}")));
     }
     if schema.scaling == Scaling::Sphere {
@@ -55,7 +55,7 @@ pub fn coefficients(artifact: &Artifact) -> Result<Value> {
              in [encoding]"
         )));
     }
-    let scores: Vec<Value> = (score_names(artifact).into_iter().zip(&artifact.model.weights))
+    let scores: Vec<Value> = (score_names(artifact).into_iter().zip(artifact.model.weights()))
         .map(|(name, weights)| {
             let (intercept, terms) = one_score(schema, weights);
             json!({"name": name, "intercept": intercept, "terms": terms})
@@ -63,7 +63,7 @@ pub fn coefficients(artifact: &Artifact) -> Result<Value> {
         .collect();
     let g = &artifact.guarantee;
     let mut out = json!({
-        "what": reading(artifact), "loss": artifact.model.loss, "scores": scores,
+        "what": reading(artifact), "loss": artifact.model.loss(), "scores": scores,
         "guarantee": {"private": g.private, "simulated": g.simulated, "adjacency": g.adjacency.name(), "delta": g.delta,
             "epsilon": {"zero_out": g.zero_out, "replace_one": g.replace_one}},
     });
@@ -97,7 +97,7 @@ fn reading(artifact: &Artifact) -> String {
         }
         _ => "scale rows longer than row_norm down to it, add coefficient times each cell",
     };
-    let last = match (artifact.schema.task(), artifact.model.weights.len()) {
+    let last = match (artifact.schema.task(), artifact.model.weights().len()) {
         (Task::Number | Task::Location, _) if artifact.model.link() == Link::Log => {
             "the number is the upper bound times e^min(score, 0)"
         }

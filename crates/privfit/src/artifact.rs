@@ -8,6 +8,7 @@ use crate::certificate::{Certificate, Declared, derive};
 use crate::error::{Error, Result};
 use crate::ledger::Position;
 use crate::model::{Model, RowMap};
+use crate::older::{self, OlderArtifact};
 use crate::schema::Schema;
 use crate::schema::Task;
 use crate::training::{Guarantee, Training, program};
@@ -15,7 +16,7 @@ use privfit_kernel::account::Event;
 use serde::{Deserialize, Serialize};
 
 /// Version of the format that this code writes.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// Oldest version that it reads. Files of version 2 do not record what their plan was made from.
 pub const OLDEST: u32 = 2;
 /// Largest file that is read, in bytes.
@@ -50,9 +51,26 @@ pub struct Artifact {
 /// The file: the artifact and its digest.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    artifact: Artifact,
+struct File<A> {
+    artifact: A,
     sha256: String,
+}
+
+/// Reads the shape of one format.
+fn read<A: serde::de::DeserializeOwned>(text: &str) -> Result<A> {
+    let file: File<A> = serde_json::from_str(text).map_err(|_| damaged("a field is missing, unknown or of the wrong type"))?;
+    if !text.ends_with(&format!("\"sha256\": \"{}{TAIL}", file.sha256)) {
+        return Err(damaged("its digest does not stand at its end"));
+    }
+    Ok(file.artifact)
+}
+
+impl From<OlderArtifact> for Artifact {
+    fn from(older: OlderArtifact) -> Artifact {
+        let (model, training) = older.parts();
+        let OlderArtifact { format, version, program, schema, guarantee, certificate, .. } = older;
+        Artifact { format, version, program, schema, model, training, guarantee, certificate }
+    }
 }
 
 /// Whether the digits at the end are the digest of all bytes with zeros in their place.
@@ -100,18 +118,18 @@ impl Artifact {
     /// The encoded features that the model has, where it does not have all of them. They were chosen privately; with the weights they
     /// are released information.
     pub fn selected(&self) -> Option<Vec<usize>> {
-        if self.schema.task() == Task::Location {
+        if !matches!(self.model, Model::Linear(_)) {
             return None;
         }
         let d = self.schema.dimension();
-        let has = |i: &usize| self.model.weights.iter().any(|w| w.get(*i).is_some_and(|x| *x != 0.0));
+        let has = |i: &usize| self.model.weights().iter().any(|w| w.get(*i).is_some_and(|x| *x != 0.0));
         let chosen: Vec<usize> = (0..d).filter(has).collect();
         (chosen.len() < d).then_some(chosen)
     }
 
     /// The file's text.
     pub fn to_json(&self) -> Result<String> {
-        let file = File { sha256: ZEROS.into(), artifact: self.clone() };
+        let file = File { sha256: ZEROS.into(), artifact: self };
         let text = serde_json::to_string_pretty(&file);
         let mut text = text.map_err(|_| Error::damaged("the model can't be written as JSON"))? + "\n";
         let digest = derive::hex(&[text.as_bytes()]);
@@ -158,11 +176,7 @@ impl Artifact {
         if !digest_matches(text.as_bytes()) {
             return Err(damaged("its digest does not match"));
         }
-        let file: File = serde_json::from_str(text).map_err(|_| damaged("a field is missing, unknown or of the wrong type"))?;
-        if !text.ends_with(&format!("\"sha256\": \"{}{TAIL}", file.sha256)) {
-            return Err(damaged("its digest does not stand at its end"));
-        }
-        let artifact = file.artifact;
+        let artifact: Artifact = if head.version > older::LAST { read(text)? } else { read::<OlderArtifact>(text)?.into() };
         let model = &artifact.model;
         // What a format does not have is not smuggled into it, and what it has is not left out.
         let identity = &artifact.certificate.identity;
@@ -176,21 +190,19 @@ impl Artifact {
             return Err(damaged("its private bounds are not what is released"));
         }
         let d = artifact.schema.dimension();
-        let Some(loss) = crate::loss::find(&model.loss) else { return Err(damaged("its loss is unknown")) };
+        let Some(loss) = crate::loss::find(model.loss()) else { return Err(damaged("its loss is unknown")) };
         let scores = match artifact.schema.task() {
             Task::Number | Task::Location => 1,
             Task::Classes(2) if !loss.multiclass => 1,
             Task::Classes(k) => k,
         };
         let fits = model.task() == artifact.schema.task() && loss.fits(model.task());
-        if !fits
-            || model.weights.len() != scores
-            || model.weights.iter().any(|w| w.len() != d || w.iter().any(|x| !x.is_finite()))
-        {
+        let lists = model.weights();
+        if !fits || lists.len() != scores || lists.iter().any(|w| w.len() != d || w.iter().any(|x| !x.is_finite())) {
             return Err(damaged("its weights do not fit its schema"));
         }
         let finite = |m: &RowMap| m.constant.is_finite() && m.weight.is_finite() && m.factors.iter().all(|f| f.is_finite());
-        if model.map.as_ref().is_some_and(|m| m.factors.len() != d || !finite(m)) {
+        if model.map().is_some_and(|m| m.factors.len() != d || !finite(m)) {
             return Err(damaged("its map of rows does not fit its schema"));
         }
         artifact.guarantee.event.validate().map_err(|_| damaged("its event is not one"))?;

@@ -18,7 +18,7 @@ mod words;
 
 pub use crate::schema::declared::{Declared, SECTORS};
 pub use basis::{
-    Accounting, Assumptions, Bounds, Deployment, Enforced, Fact, Preparation, Release, Releases, Security, Unprotected, Utility,
+    Accounting, Assumptions, Bounds, Deployment, Enforced, Preparation, Release, Releases, Security, Unprotected, Utility,
 };
 pub use claim::{Claim, Contact, Identity, Neighbours, Notion, Plain, Point, Registry, Rho, Risk, Unit};
 pub use entry::{entry, yaml};

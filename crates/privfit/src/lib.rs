@@ -28,6 +28,7 @@ pub mod loss;
 pub mod method;
 mod metric;
 pub mod model;
+mod older;
 pub mod onnx;
 pub mod plan_inputs;
 pub mod report;

@@ -6,6 +6,7 @@
 
 use crate::artifact::Artifact;
 use crate::loss::Link;
+use crate::model::{LinearModel, Model};
 use crate::schema::Task;
 use crate::schema::{Feature, Features, Scaling, TargetValues};
 
@@ -26,7 +27,8 @@ impl Artifact {
     pub fn linear(&self) -> Option<Linear> {
         let schema = &self.schema;
         let ball = schema.scaling == Scaling::Ball;
-        if self.model.map.is_some() || self.model.task() == Task::Location || (!ball && self.model.task() == Task::Number) {
+        let Model::Linear(LinearModel { map: None, weights: released, .. }) = &self.model else { return None };
+        if !ball && self.model.task() == Task::Number {
             return None;
         }
         // Slope of each encoded feature, and where it begins.
@@ -63,7 +65,7 @@ impl Artifact {
             _ => (1.0, 0.0),
         };
         let (mut weights, mut constants) = (Vec::new(), Vec::new());
-        for own in &self.model.weights {
+        for own in released {
             weights.push(own.iter().zip(&maps).map(|(w, m)| slope * scale * w * m.0).collect());
             let constant = if schema.intercept { own.get(maps.len()).copied().unwrap_or(0.0) } else { 0.0 };
             let begin: f64 = own.iter().zip(&maps).map(|(w, m)| w * m.1).sum();

@@ -1,16 +1,26 @@
-//! A released linear model: what it says about new rows. Nothing here costs anything.
+//! A released model, and its predictions for new rows. Nothing here costs anything.
 
 use crate::data::encode::{Row, UNKNOWN};
 use crate::error::{Error, Result};
-use crate::loss::{self, Kind, Link, OwnMetric, logistic, poisson, quantile, softmax};
+use crate::loss::{self, Kind, Link, LossEntry, OwnMetric, logistic, poisson, quantile, softmax};
 use crate::schema::TargetValues;
 use crate::schema::Task;
 use serde::{Deserialize, Serialize};
 
-/// Weights and how to read scores.
+/// A released model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Model {
+    /// Scores that are linear in the encoded features.
+    Linear(LinearModel),
+    /// A point that stands for all rows.
+    Point(PointModel),
+}
+
+/// Weights, and the loss by which scores are read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Model {
+pub struct LinearModel {
     /// Name of the loss.
     pub loss: String,
     /// Its numbers.
@@ -22,6 +32,18 @@ pub struct Model {
     /// How rows were changed before they met the weights, where they were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map: Option<RowMap>,
+}
+
+/// A mean or a geometric median of the encoded rows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PointModel {
+    /// Name of the loss.
+    pub loss: String,
+    /// Its numbers.
+    pub loss_parameters: Vec<f64>,
+    /// Its coordinates: the encoded features.
+    pub point: Vec<f64>,
 }
 
 /// A map of each row by itself: the root of the size of each cell, times a factor of its column, the row divided by its own length, a
@@ -75,28 +97,115 @@ impl Link {
 }
 
 impl Model {
+    /// The model of these weights, score after score, or of this point.
+    pub fn new(
+        loss: &LossEntry,
+        loss_parameters: Vec<f64>,
+        classes: usize,
+        mut weights: Vec<Vec<f64>>,
+        map: Option<RowMap>,
+    ) -> Model {
+        let loss_name = loss.name.to_string();
+        match loss.kind {
+            Kind::Location => {
+                Model::Point(PointModel { loss: loss_name, loss_parameters, point: weights.pop().unwrap_or_default() })
+            }
+            _ => Model::Linear(LinearModel { loss: loss_name, loss_parameters, classes, weights, map }),
+        }
+    }
+
+    /// Name of the loss.
+    pub fn loss(&self) -> &str {
+        match self {
+            Model::Linear(m) => &m.loss,
+            Model::Point(m) => &m.loss,
+        }
+    }
+
+    /// Its numbers.
+    pub fn loss_parameters(&self) -> &[f64] {
+        match self {
+            Model::Linear(m) => &m.loss_parameters,
+            Model::Point(m) => &m.loss_parameters,
+        }
+    }
+
+    /// Number of classes; 0 for a number or a point.
+    pub fn classes(&self) -> usize {
+        match self {
+            Model::Linear(m) => m.classes,
+            Model::Point(_) => 0,
+        }
+    }
+
+    /// Released numbers over the encoded features: a list for each score, or the point.
+    pub fn weights(&self) -> &[Vec<f64>] {
+        match self {
+            Model::Linear(m) => &m.weights,
+            Model::Point(m) => std::slice::from_ref(&m.point),
+        }
+    }
+
+    /// The same model with other numbers over the encoded features.
+    pub fn with_weights(mut self, mut weights: Vec<Vec<f64>>) -> Model {
+        match &mut self {
+            Model::Linear(m) => m.weights = weights,
+            Model::Point(m) => m.point = weights.pop().unwrap_or_default(),
+        }
+        self
+    }
+
+    /// How rows are changed before they meet the weights, where they are.
+    pub fn map(&self) -> Option<&RowMap> {
+        match self {
+            Model::Linear(m) => m.map.as_ref(),
+            Model::Point(_) => None,
+        }
+    }
+
     /// What scores stand for.
     pub fn link(&self) -> Link {
-        let unknown = if self.classes == 0 { Link::Identity } else { Link::Sign };
-        loss::find(&self.loss).map_or(unknown, |l| l.link)
+        let unknown = if self.classes() == 0 { Link::Identity } else { Link::Sign };
+        loss::find(self.loss()).map_or(unknown, |l| l.link)
     }
 
     /// What is predicted.
     pub fn task(&self) -> Task {
-        match self.classes {
-            0 if loss::find(&self.loss).is_some_and(|l| l.kind == Kind::Location) => Task::Location,
-            0 => Task::Number,
-            classes => Task::Classes(classes),
+        match self {
+            Model::Point(_) => Task::Location,
+            Model::Linear(m) if m.classes == 0 => Task::Number,
+            Model::Linear(m) => Task::Classes(m.classes),
         }
     }
 
-    /// Distance of a row from the released point.
-    fn distance(&self, row: &Row) -> f64 {
-        let point = &self.weights[0];
-        if row.pairs.is_empty() && !row.dense.is_empty() {
-            return row.dense.iter().zip(point).map(|(x, t)| (x - t) * (x - t)).sum::<f64>().sqrt();
+    /// The prediction of a row.
+    pub fn predict(&self, row: &Row) -> Prediction {
+        match self {
+            Model::Point(m) => Prediction::Distance(m.distance(row)),
+            Model::Linear(m) => {
+                let mut scores = Vec::with_capacity(m.weights.len());
+                m.scores(row, &mut scores);
+                read_scores(self.task(), self.link(), &m.loss_parameters, &scores)
+            }
         }
-        let mut rest = point.clone();
+    }
+
+    /// Scores of a row; a point has none.
+    pub fn scores(&self, row: &Row, out: &mut Vec<f64>) {
+        out.clear();
+        if let Model::Linear(m) = self {
+            m.scores(row, out);
+        }
+    }
+}
+
+impl PointModel {
+    /// Distance of a row from the point.
+    fn distance(&self, row: &Row) -> f64 {
+        if row.pairs.is_empty() && !row.dense.is_empty() {
+            return row.dense.iter().zip(&self.point).map(|(x, t)| (x - t) * (x - t)).sum::<f64>().sqrt();
+        }
+        let mut rest = self.point.clone();
         row.pairs.iter().for_each(|(i, x)| {
             if let Some(r) = rest.get_mut(*i as usize) {
                 *r -= x
@@ -104,10 +213,10 @@ impl Model {
         });
         rest.iter().map(|r| r * r).sum::<f64>().sqrt()
     }
+}
 
-    /// Scores of a row.
-    pub fn scores(&self, row: &Row, out: &mut Vec<f64>) {
-        out.clear();
+impl LinearModel {
+    fn scores(&self, row: &Row, out: &mut Vec<f64>) {
         if let Some(map) = &self.map {
             out.extend(self.weights.iter().map(|w| map.score(row, w)));
             return;
@@ -117,16 +226,6 @@ impl Model {
             let sparse: f64 = row.pairs.iter().map(|(i, x)| w.get(*i as usize).map_or(0.0, |w| w * x)).sum();
             dense + sparse
         }));
-    }
-
-    /// The prediction of a row.
-    pub fn predict(&self, row: &Row) -> Prediction {
-        if self.task() == Task::Location {
-            return Prediction::Distance(self.distance(row));
-        }
-        let mut scores = Vec::with_capacity(self.weights.len());
-        self.scores(row, &mut scores);
-        read_scores(self.task(), self.link(), &self.loss_parameters, &scores)
     }
 }
 
@@ -211,7 +310,7 @@ impl Metrics {
                     self.with_probabilities = true;
                     self.log_loss -= p.max(1e-300).ln();
                 }
-                if model.weights.len() == 1 {
+                if model.weights().len() == 1 {
                     let mut scores = Vec::new();
                     model.scores(row, &mut scores);
                     self.ranked.push((scores[0], label == 1));
@@ -228,14 +327,14 @@ impl Metrics {
                 self.errors.absolute += error.abs();
                 self.errors.sum += row.target;
                 self.errors.sum_square += row.target * row.target;
-                match loss::find(&model.loss).map_or(OwnMetric::None, |l| l.metric) {
+                match loss::find(model.loss()).map_or(OwnMetric::None, |l| l.metric) {
                     OwnMetric::Deviance => {
                         self.special = Some("deviance");
                         self.errors.special += poisson::deviance(row.target.max(0.0), predicted);
                     }
                     OwnMetric::Pinball => {
                         self.special = Some("pinball");
-                        self.errors.special += quantile::pinball(model.loss_parameters.first().copied().unwrap_or(0.5), -error);
+                        self.errors.special += quantile::pinball(model.loss_parameters().first().copied().unwrap_or(0.5), -error);
                         self.errors.below += u64::from(row.target <= predicted);
                     }
                     OwnMetric::None => {}
@@ -345,7 +444,7 @@ mod tests {
 
     #[test]
     fn metrics_of_numbers() {
-        let model = Model { loss: "squared".into(), loss_parameters: vec![2.0], classes: 0, weights: vec![vec![1.0]], map: None };
+        let model = Model::new(loss::find("squared").unwrap(), vec![2.0], 0, vec![vec![1.0]], None);
         let mut metrics = Metrics::default();
         for (x, target) in [(0.5, 7.5), (-1.0, 1.0), (9.0, 10.0)] {
             let row = Row { dense: vec![x], label: 0.0, target, ..Row::default() };

@@ -59,7 +59,7 @@ pub fn metadata(artifact: &Artifact, file: &[u8]) -> Vec<(&'static str, String)>
         ("privfit.epsilon.replace_one", epsilon(g.replace_one)),
         ("privfit.delta", format!("{:e}", g.delta)),
         ("privfit.method", artifact.training.method.clone()),
-        ("privfit.loss", artifact.model.loss.clone()),
+        ("privfit.loss", artifact.model.loss().into()),
         ("privfit.program", artifact.program.clone()),
         ("privfit.model_sha256", hex(&[file])),
     ]
@@ -193,11 +193,11 @@ fn numbers(graph: &mut Graph, input: &str, features: &[&Feature]) -> String {
 /// Scores of the row, one column each.
 fn scores(graph: &mut Graph, artifact: &Artifact, row: &str) -> String {
     let model = &artifact.model;
-    let (d, k) = (artifact.schema.dimension(), model.weights.len());
+    let (d, k) = (artifact.schema.dimension(), model.weights().len());
     // Feature by feature.
-    let across: Vec<f64> = (0..d).flat_map(|i| model.weights.iter().map(move |w| w[i])).collect();
+    let across: Vec<f64> = (0..d).flat_map(|i| model.weights().iter().map(move |w| w[i])).collect();
     let weights = graph.constant(&[d, k], &across);
-    let Some(map) = &model.map else { return graph.apply("MatMul", &[row, &weights]) };
+    let Some(map) = model.map() else { return graph.apply("MatMul", &[row, &weights]) };
     let size = graph.apply("Abs", &[row]);
     let root = graph.apply("Sqrt", &[&size]);
     let sign = graph.apply("Sign", &[row]);
@@ -237,7 +237,7 @@ fn number(graph: &mut Graph, artifact: &Artifact, scores: &str) {
 
 fn classify(graph: &mut Graph, artifact: &Artifact, scores: &str, classes: usize) {
     let model = &artifact.model;
-    let single = model.weights.len() == 1;
+    let single = model.weights().len() == 1;
     let class = if single {
         let zero = graph.scalar(0.0);
         let positive = graph.apply("Greater", &[scores, &zero]);
@@ -251,7 +251,7 @@ fn classify(graph: &mut Graph, artifact: &Artifact, scores: &str, classes: usize
     let probabilities = match model.link() {
         Link::Softmax => Some(graph.softmax(scores)),
         Link::LogOdds(at) => {
-            let clip = model.loss_parameters.get(at).copied().unwrap_or(1.0);
+            let clip = model.loss_parameters().get(at).copied().unwrap_or(1.0);
             // The derivative at a margin m is 1/(1 + e^m), clipped.
             let minus = graph.apply("Neg", &[scores]);
             let (down, up) = (graph.apply("Sigmoid", &[scores]), graph.apply("Sigmoid", &[&minus]));
@@ -270,7 +270,7 @@ fn classify(graph: &mut Graph, artifact: &Artifact, scores: &str, classes: usize
     };
     let (name, from, width) = match &probabilities {
         Some(p) => ("probabilities", p.as_str(), classes),
-        None => ("scores", scores, model.weights.len()),
+        None => ("scores", scores, model.weights().len()),
     };
     let out = graph.cast(from, Element::Float);
     graph.output(&out, name, Element::Float, Some(width));

@@ -5,6 +5,53 @@ use privfit_kernel::Numerics;
 use privfit_kernel::account::{self, Adjacency, Event};
 use serde::{Deserialize, Serialize};
 
+/// A fact that was taken as public.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fact {
+    /// The fact.
+    pub what: String,
+    /// Where it comes from.
+    pub source: String,
+}
+
+/// Sources that a list of facts for people leaves out.
+const SCHEMA: &str = "the schema";
+const RULES: &str = "the job, or rules on public facts";
+const JOB: &str = "the job";
+
+impl Fact {
+    /// What the schema declares.
+    pub(crate) fn of_schema(what: String) -> Fact {
+        Fact { what, source: SCHEMA.into() }
+    }
+
+    /// What the job sets, or a rule for it.
+    pub(crate) fn of_rules(what: String) -> Fact {
+        Fact { what, source: RULES.into() }
+    }
+
+    /// What the job gives.
+    pub(crate) fn of_job(what: String) -> Fact {
+        Fact { what, source: JOB.into() }
+    }
+
+    /// A number of rows or units, and who says so.
+    pub(crate) fn of_count(what: String, source: &str) -> Fact {
+        Fact { what, source: source.into() }
+    }
+}
+
+/// For a list that people read: who counted is said, and what everybody expects is not.
+impl std::fmt::Display for Fact {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.source.as_str() {
+            SCHEMA | RULES | JOB => f.write_str(&self.what),
+            source => write!(f, "{} ({source})", self.what),
+        }
+    }
+}
+
 /// How a model was trained: decided before data were opened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -22,7 +69,7 @@ pub struct Training {
     /// Rows, or units where there is a unit column.
     pub rows: u64,
     /// Whatever was taken as public.
-    pub public: Vec<String>,
+    pub public: Vec<Fact>,
     /// What else the plan was made from; none in files of format 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<PlanInputs>,

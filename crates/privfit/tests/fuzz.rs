@@ -321,7 +321,7 @@ fn model() {
         }
         match privfit::Artifact::from_bytes(&bytes) {
             Ok(artifact) => {
-                assert!(artifact.model.weights.iter().flatten().all(|w| w.is_finite()));
+                assert!(artifact.model.weights().iter().flatten().all(|w| w.is_finite()));
                 let _ = verify_artifact(&artifact);
                 Outcome::Read(1)
             }

@@ -96,7 +96,7 @@ pub(super) fn fits(set: &Set, fit: &Fit, runs: usize, measure: &dyn Fn(&Model) -
         let (weights, map) = run(set, prepared.plan.as_ref())?;
         seconds += thread_time() - start;
         let weights = weights.chunks(prepared.problem.features).map(<[f64]>::to_vec).collect();
-        let model = Model { loss: loss.name().into(), loss_parameters: loss.parameters().to_vec(), classes, weights, map };
+        let model = Model::new(prepared.problem.loss, loss.parameters().to_vec(), classes, weights, map);
         values.push(measure(&model));
     }
     let (mean, error) = mean_and_error(&values);
@@ -163,11 +163,6 @@ pub(super) fn without_privacy(
         weights.extend(part.map_err(kernel)?);
     }
     let classes = if let Task::Classes(k) = problem.task { k } else { 0 };
-    Ok(Model {
-        loss: losses[0].name().into(),
-        loss_parameters: losses[0].parameters().to_vec(),
-        classes,
-        weights: weights.chunks(problem.features).map(<[f64]>::to_vec).collect(),
-        map: None,
-    })
+    let weights = weights.chunks(problem.features).map(<[f64]>::to_vec).collect();
+    Ok(Model::new(problem.loss, losses[0].parameters().to_vec(), classes, weights, None))
 }

@@ -37,7 +37,7 @@ struct Task {
 
 /// Average loss plus ridge, on rows in the clear.
 fn risk(loss: &Loss, mu: f64, rows: &[Row], model: &Model) -> f64 {
-    let w = &model.weights[0];
+    let w = &model.weights()[0];
     let (mut scores, mut labels) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
     for row in rows.iter().filter(|r| loss.knows(r.label)) {
         let dense: f64 = row.dense.iter().zip(w).map(|(x, w)| x * w).sum();

@@ -15,6 +15,6 @@ pub(crate) fn bounds(artifact: &Artifact) -> Option<(f64, f64)> {
 /// The released point in the units of the columns.
 pub(crate) fn located(artifact: &Artifact) -> Vec<(String, f64)> {
     let decoder = Decoder::new(&artifact.schema);
-    let cells = decoder.names().iter().zip(&artifact.model.weights[0]).enumerate();
+    let cells = decoder.names().iter().zip(&artifact.model.weights()[0]).enumerate();
     cells.map(|(j, (name, x))| (name.clone(), decoder.value(j, *x))).collect()
 }

@@ -1,20 +1,17 @@
-//! Settings as `--set KEY=NUMBER`.
+//! Settings as `--set KEY=VALUE`.
 
 use crate::ui::Failure;
+use privfit::error::Error;
 use privfit::method::Settings;
-use std::collections::BTreeMap;
 
 /// Reads them; one that is given twice is an error.
 pub(crate) fn settings(set: &[String]) -> Result<Settings, Failure> {
-    let mut out = BTreeMap::new();
+    let mut out = Settings::default();
     for pair in set {
-        let parsed = pair.split_once('=').and_then(|(k, v)| v.parse::<f64>().ok().map(|v| (k, v)));
-        let Some((key, value)) = parsed.filter(|p| p.1.is_finite()) else {
-            return Err(Failure::misuse(format!("--set {pair}: give KEY=NUMBER, like steps=200")));
+        let Some((key, value)) = pair.split_once('=') else {
+            return Err(Failure::misuse(format!("--set {pair}: give KEY=VALUE, like steps=200")));
         };
-        if out.insert(key.replace('-', "_"), value).is_some() {
-            return Err(Failure::misuse(format!("--set {key} is given twice: remove one of them")));
-        }
+        out.set(key, value).map_err(|e: Error| e.after("--set: "))?;
     }
-    Ok(Settings(out))
+    Ok(out)
 }

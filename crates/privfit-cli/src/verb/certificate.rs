@@ -134,10 +134,10 @@ fn show(model: &Path, format: Format) -> Result<(), Failure> {
             }
             print_line(&object.to_string());
         } else {
-            let scores = artifact.model.weights.len();
+            let scores = artifact.model.weights().len();
             let mut released = vec![format!("weights of {scores} score{}", if scores == 1 { "" } else { "s" })];
             released.extend(selected_line(&artifact));
-            if let Some(map) = &artifact.model.map {
+            if let Some(map) = artifact.model.map() {
                 let kept = map.factors.iter().filter(|f| **f != 0.0).count();
                 released.push(format!("factors of {kept} columns, by which rows are changed before they meet the weights"));
             }

@@ -5,7 +5,7 @@ use crate::ui::style::Paint;
 use crate::ui::{Failure, Format, print_line};
 use clap::Args;
 use privfit::loss::{self, Kind, LossEntry};
-use privfit::method::{self, Method};
+use privfit::method::{self, Method, Setting};
 use privfit::nearest::hint;
 use serde_json::{Value, json};
 
@@ -117,7 +117,7 @@ fn example(m: &Method) -> Example {
     if m.can.in_l1_ball {
         extra.push_str(" --constraint l1:10");
     }
-    if m.settings.iter().any(|s| s.0 == "sparsity") {
+    if m.has("sparsity") {
         extra.push_str(" --set sparsity=5");
     }
     if m.published {
@@ -174,9 +174,13 @@ fn in_full(m: &'static Method) {
     if m.settings.is_empty() {
         say("settings", "none of its own");
     }
-    for (name, what) in m.settings {
-        let default = default_of(name, &plan).map_or(String::new(), |d| format!(" [example: {d}]"));
-        say("--set", &format!("{name}=...  {what}{default}"));
+    for s in m.settings {
+        let default = match (s.usual(), default_of(s.name, &plan)) {
+            (Some(default), _) => format!("; default: {default}"),
+            (None, Some(value)) => format!("; in the example: {value}"),
+            (None, None) => String::new(),
+        };
+        say("--set", &format!("{}=...  {} [{}{default}]", s.name, s.meaning, s.takes()));
     }
     for l in losses(m).iter().filter_map(|l| loss::find(l)) {
         for n in l.parameters {
@@ -209,8 +213,18 @@ fn default_of<'a>(setting: &str, plan: &'a [(String, String)]) -> Option<&'a str
     plan.iter().find(|(k, _)| fits(k)).map(|(_, v)| v.as_str())
 }
 
+fn setting_json(s: &Setting) -> Value {
+    json!({"name": s.name, "what": s.meaning, "takes": s.takes(), "default": s.usual()})
+}
+
+fn with_example(s: &Setting, value: Option<&str>) -> Value {
+    let mut out = setting_json(s);
+    out["in_example"] = value.into();
+    out
+}
+
 fn as_json(m: &'static Method) -> Value {
-    let settings: Vec<Value> = m.settings.iter().map(|s| json!({"name": s.0, "what": s.1})).collect();
+    let settings: Vec<Value> = m.settings.iter().map(setting_json).collect();
     json!({"name": m.name, "alias": m.alias, "losses": losses(m), "needs": m.needs, "guarantee": m.guarantee, "theorem": m.theorem,
         "source": m.source, "status": status(m), "private": !m.published, "settings": settings, "example": example(m).command(m)})
 }
@@ -220,8 +234,7 @@ fn in_full_json(m: &'static Method) -> Value {
     let example = example(m);
     let plan = crate::args::table::example_plan(m.name, example.loss, example.delta, &example.extra);
     let mut out = as_json(m);
-    out["settings"] =
-        m.settings.iter().map(|s| json!({"name": s.0, "what": s.1, "in_example": default_of(s.0, &plan)})).collect();
+    out["settings"] = m.settings.iter().map(|s| with_example(s, default_of(s.name, &plan))).collect();
     let plan: serde_json::Map<String, Value> = plan.into_iter().map(|(k, v)| (k, v.into())).collect();
     out["plan_of_example"] = json!({"rows": 100_000, "features": 20, "plan": plan});
     out
@@ -248,7 +261,7 @@ mod tests {
         for m in method::ALL {
             let example = example(m);
             // One loss of each kind, and few steps: plans for many sampled ones take seconds.
-            let has = |name: &str| m.settings.iter().any(|s| s.0 == name);
+            let has = |name: &str| m.has(name);
             let few = ["steps", "rounds"].map(|n| if has(n) { format!(" --set {n}=3") } else { String::new() }).concat();
             for l in ["logistic", "softmax", "hinge", "squared", "mean", "geometric-median"].iter().filter_map(|l| loss::find(l))
             {

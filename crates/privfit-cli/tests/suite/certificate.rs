@@ -91,10 +91,10 @@ fn damage_is_4_and_false_claims_are_1() {
     let code = |name: &str| ["verify", "show"].map(|verb| at.call(&["certificate", verb, name]).0);
     at.write("b.json", &text.replacen("visits", "visitz", 1));
     assert_eq!(code("b.json"), [Some(4); 2]);
-    at.write("b.json", &text.replacen("\"version\": 3", "\"version\": 4", 1));
+    at.write("b.json", &text.replacen("\"version\": 4", "\"version\": 5", 1));
     let (newer, _, err) = at.call(&["certificate", "verify", "b.json"]);
     assert!(newer == Some(4) && err.contains("use a newer privfit"), "{err}");
-    at.write("b.json", &text.replacen("\"version\": 3", "\"version\": 1", 1));
+    at.write("b.json", &text.replacen("\"version\": 4", "\"version\": 1", 1));
     let (older, _, err) = at.call(&["predict", "--model", "b.json", "--data", "d.csv"]);
     assert!(older == Some(4) && err.contains("fit it again"), "{err}");
     std::fs::write(at.join("b.json"), [0xff, 0xfe]).unwrap();
@@ -230,4 +230,25 @@ fn the_plan_of_a_model_is_audited() {
     assert_eq!(at.call(&["audit", "sensitivity", "--model", "false.json"]).0, Some(1));
     assert_eq!(at.call(&["audit", "sensitivity", "--model", "m.json", "--rows", "3"]).0, Some(2), "it would be another plan");
     assert_eq!(at.call(&["audit", "canaries", "--model", "m.json"]).0, Some(2));
+}
+
+/// Model files of earlier formats and plans are read and used; what can't be checked about them is accepted by name only.
+#[test]
+fn older_models_are_used() {
+    let at = place("older");
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../privfit/tests/corpus/model");
+    let code = |args: &[&str]| at.call(args).0;
+    at.write("d.csv", "x,c,y\n0.5,p,yes\n-2,q,no\n");
+    for (name, whole) in
+        [("format3-planner1-objective", false), ("format3-planner1-tuned", false), ("format3-planner3-tuned", true)]
+    {
+        std::fs::copy(format!("{corpus}/{name}.json"), at.join("old.json")).unwrap();
+        assert_eq!(code(&["predict", "--model", "old.json", "--data", "d.csv"]), Some(0), "{name}");
+        assert_eq!(code(&["evaluate", "--model", "old.json", "--data", "d.csv"]), Some(0), "{name}");
+        assert_eq!(code(&["export", "old.json", "--format", "csv"]), Some(0), "{name}");
+        let (verified, _, error) = at.call(&["certificate", "verify", "old.json"]);
+        assert_eq!(verified == Some(0), whole, "{name}: {error}");
+        assert!(whole || error.contains("--allow-unchecked"), "{error}");
+        assert_eq!(code(&["certificate", "verify", "old.json", "--allow-unchecked"]), Some(0), "{name}");
+    }
 }

@@ -138,7 +138,7 @@ fn adult_from_fit_to_evaluate() {
     let written = std::fs::read_to_string(model).unwrap();
     for (from, to, says) in [
         ("\"delta\": 4e-10", "\"delta\": 4e-11", "digest"),
-        ("\"version\": 3", "\"version\": 9", "newer"),
+        ("\"version\": 4", "\"version\": 9", "newer"),
         ("\"privfit-model\"", "\"other\"", "not a model file"),
         ("\"artifact\"", "\"x\": 1, \"artifact\"", "digest"),
     ] {

@@ -182,8 +182,13 @@ fn look(dir: &Path, extra: &[&str]) -> Seen {
     if let Some(file) = json.as_object_mut() {
         file.remove("sha256");
         file["artifact"]["certificate"]["identity"]["model_sha256"] = serde_json::Value::Null;
-        for score in file["artifact"]["model"]["weights"].as_array_mut().unwrap() {
-            score.as_array_mut().unwrap().iter_mut().for_each(|w| *w = serde_json::Value::Null);
+        let released = &mut file["artifact"]["model"];
+        let lists = match released.get_mut("point") {
+            Some(point) => std::slice::from_mut(point),
+            None => released["weights"].as_array_mut().unwrap().as_mut_slice(),
+        };
+        for list in lists {
+            list.as_array_mut().unwrap().iter_mut().for_each(|w| *w = serde_json::Value::Null);
         }
         // Which columns were chosen, and what they are multiplied by, was released with noise like the weights.
         if let Some(map) = file["artifact"]["model"].get_mut("map") {

@@ -58,7 +58,7 @@ fn public_rows_choose_for_nothing() {
             .as_array()
             .unwrap()
             .iter()
-            .any(|l| l.as_str().unwrap().contains("2 candidates on rows that were declared public")),
+            .any(|l| l["what"].as_str().unwrap().contains("2 candidates on rows that were declared public")),
         "{said}"
     );
     let model: Value = serde_json::from_slice(&std::fs::read(here.join("m.json")).unwrap()).unwrap();

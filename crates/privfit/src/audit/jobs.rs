@@ -63,18 +63,11 @@ impl JobSubject {
     pub fn metrics(number: bool, adjacency: Adjacency, rows: u64) -> Result<JobSubject> {
         let schema = small_schema(number.then_some(loss::usual_name(Task::Number)))?;
         let weights = vec![vec![3.0, -1.0, 0.25]];
-        let model = match number {
-            true => {
-                Model { loss: loss::usual_name(Task::Number).into(), loss_parameters: vec![2.0], classes: 0, weights, map: None }
-            }
-            false => Model {
-                loss: loss::usual_name(Task::Classes(2)).into(),
-                loss_parameters: vec![1.0, 1.0],
-                classes: 2,
-                weights,
-                map: None,
-            },
+        let (loss, parameters) = match number {
+            true => (loss::usual(Task::Number), vec![2.0]),
+            false => (loss::usual(Task::Classes(2)), vec![1.0, 1.0]),
         };
+        let model = Model::new(loss.ok_or(Error::Host)?, parameters, if number { 0 } else { 2 }, weights, None);
         let kind = JobKind::Metrics(evaluate::prepare(&model, facts(&schema, adjacency, rows)?)?);
         Ok(JobSubject::of(kind, schema, adjacency))
     }

@@ -1,5 +1,6 @@
 //! The groups of a certificate that say what the claim rests on: public facts, releases, accounting, assumptions, circumstances.
 
+use crate::training::Fact;
 use privfit_kernel::Numerics;
 use privfit_kernel::account::Event;
 use serde::{Deserialize, Serialize};
@@ -12,16 +13,6 @@ pub struct Unprotected {
     pub facts: Vec<Fact>,
     /// What no number here covers.
     pub not_covered: Vec<String>,
-}
-
-/// A fact that was taken as public.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Fact {
-    /// What.
-    pub what: String,
-    /// Where it comes from.
-    pub source: String,
 }
 
 /// What was released, and why that is private.

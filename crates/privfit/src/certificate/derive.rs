@@ -31,8 +31,8 @@ pub(crate) fn hex(pieces: &[&[u8]]) -> String {
 fn model_digest(model: &Model) -> String {
     let mut bytes = Vec::new();
     let mut add = |x: &f64| bytes.extend_from_slice(&x.to_le_bytes());
-    model.weights.iter().flatten().for_each(&mut add);
-    if let Some(map) = &model.map {
+    model.weights().iter().flatten().for_each(&mut add);
+    if let Some(map) = model.map() {
         map.factors.iter().for_each(&mut add);
         add(&map.constant);
         add(&map.weight);
@@ -41,7 +41,7 @@ fn model_digest(model: &Model) -> String {
 }
 
 /// Digest of a part of the file, as compact JSON: a bound or a category that is changed is another schema.
-fn json_digest(part: &impl serde::Serialize) -> String {
+pub(crate) fn json_digest(part: &impl serde::Serialize) -> String {
     hex(&[serde_json::to_string(part).unwrap_or_default().as_bytes()])
 }
 
@@ -128,12 +128,12 @@ impl Certificate {
                 domain: "tables with the columns of the schema; every cell is inside of its bounds after clamping".into(),
             },
             unprotected: Unprotected {
-                facts: training.public.iter().map(|f| words::fact(f)).collect(),
+                facts: training.public.clone(),
                 not_covered: words::not_covered().into_iter().chain(private_bounds(schema, g)).collect(),
             },
             mechanism: Releases {
                 method: training.method.clone(),
-                loss: model.loss.clone(),
+                loss: model.loss().into(),
                 source: find.map_or("unknown", |m| m.source).into(),
                 theorem: {
                     let own = method::theorem(&training.method, model.task()).unwrap_or("unknown");

@@ -36,7 +36,7 @@ mod tests {
     use crate::model::Model;
     use crate::schema::Schema;
     use crate::schema::private_bounds::BoundsPlan;
-    use crate::training::{Guarantee, Training};
+    use crate::training::{Fact, Guarantee, Training};
     use privfit_kernel::Numerics;
     use privfit_kernel::account::{Adjacency, Event, Objective, Stopping};
     use serde_json::{Value, json};
@@ -56,7 +56,7 @@ mod tests {
     fn job(schema: &Schema, method: &str, loss: &str, adjacency: Adjacency) -> Job {
         let found = method::find(method);
         // Plans for many sampled steps take seconds.
-        let few = found.is_some_and(|m| m.settings.iter().any(|s| s.0 == "steps") && m.name.contains("sgd"));
+        let few = found.is_some_and(|m| m.has("steps") && m.name.contains("sgd"));
         let pure = ["output", "objective-pure"].contains(&method);
         Job {
             schema: schema.clone(),
@@ -121,13 +121,17 @@ mod tests {
                 }
                 let schema = schema(target, unit);
                 let Ok(plan) = prepare(&job(&schema, method, loss, adjacency), 500, false) else { continue };
+                let training = plan.training(Numerics::Exact);
+                let facts: Vec<String> = training.public.iter().map(Fact::to_string).collect();
                 let value = json!({
-                    "event": plan.plan.event(), "training": plan.training(Numerics::Exact), "grade": method::grade(plan.method.name),
+                    "event": plan.plan.event(), "training": training, "grade": method::grade(plan.method.name),
                     "loss": plan.loss_parameters().unwrap(),
                 });
                 // The version itself is not part of what it is a version of.
                 let mut value = value;
                 (value["training"]["inputs"]["planner"], value["training"]["inputs"]["texts"]) = (Value::Null, Value::Null);
+                // What is said, not the shape in which a file has it.
+                value["training"]["public"] = facts.into();
                 let unit = if unit.is_empty() { "row" } else { "grouped" };
                 out.insert(format!("plan {method} {loss} {unit} {}", adjacency.name()), rounded(&value, 8));
             }
@@ -177,8 +181,7 @@ mod tests {
             ("none", Event::NotPrivate { why: "a reason".into() }, 1e-6, Numerics::Exact),
         ];
         let number = "[target]\ncolumn = \"y\"\nbounds = [-5, 5]\n";
-        let model =
-            Model { loss: "squared".into(), loss_parameters: vec![2.0], classes: 0, weights: vec![vec![0.5; 5]], map: None };
+        let model = Model::new(crate::loss::find("squared").unwrap(), vec![2.0], 0, vec![vec![0.5; 5]], None);
         let mut state = |name: String, schema: &Schema, method: &str, event: &Event, delta: f64, adjacency, numerics| {
             let private = !matches!(event, Event::NotPrivate { .. });
             let guarantee = Guarantee {
@@ -191,9 +194,12 @@ mod tests {
                 replace_one: None,
                 simulated: false,
             };
-            let public = ["schema of \"t\"", "number of rows: 500 (declared)", "settings: some", "auxiliary rows: 3"]
-                .map(String::from)
-                .to_vec();
+            let public = vec![
+                Fact::of_schema("schema of \"t\"".into()),
+                Fact::of_count("number of rows: 500".into(), "declared"),
+                Fact::of_rules("settings: some".into()),
+                Fact::of_job("auxiliary rows: 3".into()),
+            ];
             let training = Training {
                 method: method.into(),
                 plan: Vec::new(),

@@ -1,6 +1,6 @@
 //! The sentences of a certificate. Most are the same for every model; those that are not follow from the event and the public facts.
 
-use super::{Enforced, Fact, Notion, Release, Risk};
+use super::{Enforced, Notion, Release, Risk};
 use privfit_kernel::Numerics;
 use privfit_kernel::account::{Adjacency, Event, Stopping};
 
@@ -12,18 +12,6 @@ pub(super) fn notion(adjacency: Adjacency) -> Notion {
         Adjacency::AddRemove => "one unit is added or removed; how many there are is private",
     };
     Notion { name: adjacency, meaning: meaning.into() }
-}
-
-/// A fact that was taken as public, with its source.
-pub(super) fn fact(text: &str) -> Fact {
-    let of = |what: &str, source: &str| Fact { what: what.into(), source: source.into() };
-    match text.strip_suffix(')').and_then(|t| t.rsplit_once(" (")) {
-        // Counting and declarations say so themselves.
-        Some((what, source)) if text.starts_with("number of") => of(what, source),
-        _ if text.starts_with("settings") => of(text, "the job, or rules on public facts"),
-        _ if text.starts_with("auxiliary") => of(text, "the job"),
-        _ => of(text, "the schema"),
-    }
 }
 
 /// What no number covers.

@@ -13,6 +13,7 @@ use crate::data::encode::UNKNOWN;
 use crate::error::{Error, Result};
 use crate::loss::{self, Link};
 use crate::metric::{BINS, LONGEST_LOSS, Sums};
+use crate::model::LinearModel;
 use crate::model::{Model, Prediction, read_scores};
 use crate::schema::Task;
 use crate::training::epsilon;
@@ -61,9 +62,9 @@ impl Kind {
 
 /// What one unit adds, for a model.
 pub(crate) fn contribution(kind: Kind, model: &Model) -> Result<Contribution> {
-    if model.map.is_some() || model.task() == Task::Location {
+    let Model::Linear(model @ LinearModel { map: None, .. }) = model else {
         return Err(Error::misuse("this model changes rows before they meet its weights, or has no target: use another method"));
-    }
+    };
     let number = loss::ALL.iter().position(|l| l.name == model.loss).unwrap_or(0);
     let features = model.weights.first().map_or(0, Vec::len);
     let head = [kind as u8 as f64, number as f64, model.classes as f64, features as f64, model.loss_parameters.len() as f64];
@@ -191,7 +192,7 @@ pub struct Measurement {
 
 /// Plans: a pure function of public facts and of the released model.
 pub fn prepare(model: &Model, facts: PublicFacts) -> Result<Measurement> {
-    let kind = if model.classes == 0 { Kind::Number } else { Kind::Classes };
+    let kind = if model.classes() == 0 { Kind::Number } else { Kind::Classes };
     contribution(kind, model)?;
     let noise = SumNoise::meeting(kind, facts.target, facts.adjacency, facts.rows)?;
     let event = noise.event(kind);
@@ -268,7 +269,7 @@ impl Measurement {
             Kind::Score => Vec::new(),
             Kind::Classes => {
                 let probabilities = self.model.link().has_probabilities();
-                sums.classes(self.model.classes, probabilities, self.model.weights.len() == 1)
+                sums.classes(self.model.classes(), probabilities, self.model.weights().len() == 1)
             }
             Kind::Number => sums.number(&self.facts.schema.target.values),
         }
@@ -305,7 +306,7 @@ mod tests {
 
     fn model(classes: usize, heads: usize, loss: &str) -> Model {
         let weights = (0..heads).map(|h| (0..3).map(|i| f64::from(3 * h as i32 - 2 * i) * 7.0).collect()).collect();
-        Model { loss: loss.into(), loss_parameters: Vec::new(), classes, weights, map: None }
+        Model::new(loss::find(loss).unwrap(), Vec::new(), classes, weights, None)
     }
 
     /// Units of up to two rows with every kind of label, and one unit that is replaced.

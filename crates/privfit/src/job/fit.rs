@@ -16,8 +16,7 @@ use crate::model::{Model, RowMap};
 use crate::plan_inputs::{PlanInputs, listed};
 use crate::schema::Task;
 use crate::schema::{Schema, TargetValues, UnitOfPrivacy};
-use crate::training::Guarantee;
-use crate::training::Training;
+use crate::training::{Fact, Guarantee, Training};
 use privfit_kernel::account::{Adjacency, Event};
 use privfit_kernel::engine::{Engine, Needs};
 use privfit_kernel::{Dataset, Entropy, Numerics, PublicRows, Run};
@@ -69,8 +68,6 @@ pub struct Prepared {
     pub plan: Box<dyn Plan>,
     /// Why this method, if it was not chosen by name.
     pub reason: Option<&'static str>,
-    /// Whatever was taken as public.
-    pub public: Vec<String>,
     pub(crate) job: Job,
     facts: PublicFacts,
     public_candidates: Option<u64>,
@@ -163,32 +160,7 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
     let problem = if named.is_some_and(|m| m.published) { method::published::plain(&problem) } else { problem };
     let (method, plan) = method::plan(&job.method, &problem)?;
     let reason = (job.method == "auto").then(|| auto::choose(&problem).1);
-    let unit = match &job.schema.unit {
-        UnitOfPrivacy::Row => "row".to_string(),
-        UnitOfPrivacy::Column { column, max_rows } => format!("{column} (at most {max_rows} rows)"),
-    };
-    let counting = match (job.adjacency, counted) {
-        (Adjacency::AddRemove, _) => "declared estimate",
-        (_, true) => "counted in the files",
-        (_, false) => "declared",
-    };
-    let mut public = vec![
-        format!("schema of {:?}: names, bounds, categories, classes", job.schema.name),
-        format!("unit of privacy: {unit}"),
-        format!("number of {}: {rows} ({counting})", if rows_per_unit > 1 { "units" } else { "rows" }),
-        format!("settings: loss {}, method {}, and the plan", loss.name, method.name),
-    ];
-    if job.constraint != Constraint::None {
-        public.push(format!("settings: weights are held to {}", job.constraint.text()));
-    }
-    let delta = facts.target.delta;
-    if large_delta(delta, rows) {
-        public.push(format!("settings: a delta of {delta}, 1/rows or more, was allowed; it permits publishing a whole record"));
-    }
-    if let Some(rows) = &job.auxiliary {
-        public.push(format!("auxiliary rows: {}, declared public by whoever gave them", rows.len()));
-    }
-    Ok(Prepared { facts, problem, method, plan, reason, public, job: job.clone(), public_candidates: None })
+    Ok(Prepared { facts, problem, method, plan, reason, job: job.clone(), public_candidates: None })
 }
 
 impl Release for Prepared {
@@ -243,7 +215,6 @@ impl Prepared {
 
     /// The settings are the best of so many candidates on rows that were declared public.
     pub fn chosen_on_public_rows(mut self, candidates: usize) -> Prepared {
-        self.public.push(format!("settings: the best of {candidates} candidates on rows that were declared public"));
         self.public_candidates = Some(candidates as u64);
         self
     }
@@ -270,13 +241,45 @@ impl Prepared {
     pub(crate) fn model(&self, weights: Vec<f64>, map: Option<RowMap>) -> Result<Model> {
         // Numbers that overflowed are released ones; a model file holds finite ones.
         let weights: Vec<f64> = weights.iter().map(|w| if w.is_finite() { *w } else { 0.0 }).collect();
-        Ok(Model {
-            loss: self.problem.loss.name.into(),
-            loss_parameters: self.loss_parameters()?,
-            classes: self.problem.task.classes(),
-            weights: weights.chunks(self.problem.features).map(<[f64]>::to_vec).collect(),
-            map,
-        })
+        let weights = weights.chunks(self.problem.features).map(<[f64]>::to_vec).collect();
+        Ok(Model::new(self.problem.loss, self.loss_parameters()?, self.problem.task.classes(), weights, map))
+    }
+
+    /// Whatever is taken as public, where there are so many rows or units.
+    pub fn public_facts(&self, rows: u64) -> Vec<Fact> {
+        let job = &self.job;
+        let unit = match &job.schema.unit {
+            UnitOfPrivacy::Row => "row".to_string(),
+            UnitOfPrivacy::Column { column, max_rows } => format!("{column} (at most {max_rows} rows)"),
+        };
+        let units = if self.problem.rows_per_unit > 1 { "units" } else { "rows" };
+        let counting = match (job.adjacency, self.facts.counted) {
+            (Adjacency::AddRemove, _) => "declared estimate",
+            (_, true) => "counted in the files",
+            (_, false) => "declared",
+        };
+        let mut out = vec![
+            Fact::of_schema(format!("schema of {:?}: names, bounds, categories, classes", job.schema.name)),
+            Fact::of_schema(format!("unit of privacy: {unit}")),
+            Fact::of_count(format!("number of {units}: {rows}"), counting),
+            Fact::of_rules(format!("settings: loss {}, method {}, and the plan", self.problem.loss.name, self.method.name)),
+        ];
+        if job.constraint != Constraint::None {
+            out.push(Fact::of_rules(format!("settings: weights are held to {}", job.constraint.text())));
+        }
+        let delta = self.facts.target.delta;
+        if large_delta(delta, rows) {
+            out.push(Fact::of_rules(format!(
+                "settings: a delta of {delta}, 1/rows or more, was allowed; it permits publishing a whole record"
+            )));
+        }
+        if let Some(rows) = &job.auxiliary {
+            out.push(Fact::of_job(format!("auxiliary rows: {}, declared public by whoever gave them", rows.len())));
+        }
+        if let Some(candidates) = self.public_candidates {
+            out.push(Fact::of_rules(format!("settings: the best of {candidates} candidates on rows that were declared public")));
+        }
+        out
     }
 
     /// What a model file records about this plan: a function of public facts, so that a verifier can make it again.
@@ -289,7 +292,7 @@ impl Prepared {
             settings: listed(&self.job.settings),
             numerics,
             rows,
-            public: self.public.clone(),
+            public: self.public_facts(rows),
             inputs: Some(PlanInputs {
                 planner: versions::PLANNER,
                 texts: versions::TEXTS,

@@ -20,11 +20,10 @@ use super::output::Output;
 use super::release::Release;
 use crate::artifact::Artifact;
 use crate::error::{Error, Result};
-use crate::method::grade;
-use crate::method::show;
+use crate::method::{Settings, grade, show};
 use crate::plan_inputs::{Selection, TrialResult};
 use crate::schema::Task;
-use crate::training::Training;
+use crate::training::{Fact, Training};
 use privfit_kernel::account::{self, Adjacency, Event, Stopping, Target, calibrate, expected_runs};
 use privfit_kernel::engine::{Engine, Needs};
 use privfit_kernel::{BestOf, Candidates, Dataset, Entropy, HeldOut, Numerics, Rate, Released, Run, Winner};
@@ -144,9 +143,11 @@ impl Candidate {
             self.method = Some(text.into());
             return Ok(());
         }
-        let number = value.as_float().or(value.as_integer().map(|i| i as f64)).filter(|x| x.is_finite());
-        let number = number.ok_or_else(|| Error::misuse(format!("[tune] {name}: give numbers")))?;
-        self.settings.insert(name.replace('-', "_"), number);
+        // A list of candidates sets each name once; a grid replaces what the last candidate had.
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_string);
+        let mut settings = Settings::default();
+        settings.set(name, &text).map_err(|e| e.after("[tune] "))?;
+        self.settings.extend(settings.0);
         Ok(())
     }
 }
@@ -400,12 +401,8 @@ impl Tuned {
         }
         training.reason = None;
         training.rows = self.facts.rows;
-        for line in &mut training.public {
-            if line.starts_with("number of") {
-                *line = line.replacen(&(self.facts.rows - self.trial_rows).to_string(), &self.facts.rows.to_string(), 1);
-            }
-        }
-        training.public.push(format!("settings: {} candidates, and how often they are tried", self.texts.len()));
+        training.public = self.candidates[number].public_facts(self.facts.rows);
+        training.public.push(Fact::of_rules(format!("settings: {} candidates, and how often they are tried", self.texts.len())));
         if let Some(inputs) = &mut training.inputs {
             inputs.selection = Some(self.selection(number, score));
         }

@@ -52,7 +52,7 @@ fn gradients(problem: &Problem) -> &'static str {
 /// With a declared number of columns that matter. Choosing k columns by scores costs sqrt(k) times the bound on a cell, noise on all
 /// columns costs the length of a row.
 fn sparse(problem: &Problem, minimisable: bool) -> (&'static Method, &'static str) {
-    let count = super::support::sparsity(problem).unwrap_or(1) as f64;
+    let count = super::support::sparsity(problem, problem.settings.0.get("sparsity").map(|s| (*s as u64).max(1))) as f64;
     let cells = count.sqrt() * problem.largest_cell() < 1.0;
     match problem.task {
         // It has one score to a class; several at once take the other one.

@@ -44,8 +44,8 @@ fn train(p: &[f64], units: &mut dyn Iterator<Item = Unit<'_>>, _: &mut NoiseRng)
 }
 
 /// Parts that leave each enough records to learn from, and a vote enough weight.
-pub(super) fn usual_parts(problem: &Problem) -> f64 {
-    (problem.rows.max(1) as f64).sqrt().round().max(2.0)
+pub(super) fn usual_parts(problem: &Problem) -> u64 {
+    ((problem.rows.max(1) as f64).sqrt().round() as u64).max(2)
 }
 
 /// Length of the weights that is expected of a sparse model: predictions about as large as targets, or margins of a few units, from

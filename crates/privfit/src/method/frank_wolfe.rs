@@ -26,10 +26,23 @@ use super::support::sparsity;
 use super::{Method, Noise, Plan, Problem, head_losses, show};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
+use crate::method::settings::settings;
 use crate::solve::iterative_hard_thresholding::keep_largest;
 use privfit_kernel::account::{Event, calibrate};
 use privfit_kernel::engine::Needs;
 use privfit_kernel::{Choose, ChooseVertex, Exponential, Loss, Run, ScoreVertices};
+
+settings! {
+    /// Settings of private Frank-Wolfe.
+    pub struct FrankWolfeSettings {
+        /// number of steps
+        steps: Option<u64> = None, 1.0..=1e6;
+        /// cells are clipped at this size
+        cap: Option<f64> = None, 1e-4..=1.0;
+        /// weights that are kept in the end; all by default
+        sparsity: Option<u64> = None, 1.0..=1e7;
+    }
+}
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -41,11 +54,7 @@ pub const METHOD: Method = Method {
     theorem: "A record moves the score of each vertex by at most c L cap (replace-one twice that), both factors cut on the \
               integers. Choosing a vertex with Gumbel noise of scale b has privacy losses in a window of width 2 c L cap/b \
               (bounded range); T choices are composed numerically from the exact profile of bounded range.",
-    settings: &[
-        ("steps", "number of steps"),
-        ("cap", "cells are clipped at this size, from 0 to 1"),
-        ("sparsity", "weights that are kept in the end; all by default"),
-    ],
+    settings: FrankWolfeSettings::SETTINGS,
     published: false,
     can: Capabilities { in_l1_ball: true, many_steps: true, ..Capabilities::ANY },
     plan,
@@ -80,12 +89,10 @@ pub(super) fn usual_cap(problem: &Problem) -> f64 {
     (1.25 / (dense + groups).sqrt()).min(largest)
 }
 
-pub(super) fn polytope(problem: &Problem) -> Result<(f64, bool)> {
+pub(super) fn polytope(problem: &Problem, weights: Option<u64>) -> Result<(f64, bool)> {
     match problem.constraint {
         // So many weights of a usual length together.
-        Constraint::None if problem.settings.0.contains_key("sparsity") => {
-            Ok((usual_radius(problem) * (sparsity(problem)? as f64).sqrt(), false))
-        }
+        Constraint::None if weights.is_some() => Ok((usual_radius(problem) * (sparsity(problem, weights) as f64).sqrt(), false)),
         Constraint::None => Ok((30.0, false)),
         Constraint::L1(r) => Ok((r, false)),
         Constraint::Simplex(r) => Ok((r, true)),
@@ -102,12 +109,13 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     if problem.rows_per_unit > 1 {
         return Err(Error::misuse("frank-wolfe has one row to a unit: use ").give("method", "noisy-gd"));
     }
-    let (vertex, simplex) = polytope(problem)?;
-    let cap = problem.settings.within("cap", usual_cap(problem), 1e-4, 1.0)?;
+    let settings = FrankWolfeSettings::parse(&problem.settings)?;
+    let (vertex, simplex) = polytope(problem, settings.sparsity)?;
+    let cap = settings.cap.unwrap_or(usual_cap(problem));
     // The noise of a choice grows like the root of the steps; more of them are worth it where scores stand out.
     let n = problem.rows.max(1) as f64;
     let signal = n / (problem.single_noise()? * (2.0 * problem.features as f64).ln());
-    let steps = problem.settings.within("steps", (signal / 8.0).clamp(8.0, 150.0).round(), 1.0, 1e6)?.round() as u64;
+    let steps = settings.steps.unwrap_or((signal / 8.0).clamp(8.0, 150.0).round() as u64);
     let heads = losses.len() as u64;
     let parts = |nm: f64| -> Result<(Exponential, Event)> {
         let mechanism = Exponential::for_gradients(losses[0].lipschitz(), 1.0, cap, nm)?;
@@ -116,7 +124,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let multiplier = calibrate(problem.target, |nm| parts(nm).map(|p| p.1), problem.adjacency)?;
     let (mechanism, event) = parts(multiplier)?;
     let part = |t: u64| 2.0 / (t as f64 + 2.0);
-    let kept = if problem.settings.0.contains_key("sparsity") { sparsity(problem)? } else { usize::MAX };
+    let kept = settings.sparsity.map_or(usize::MAX, |given| sparsity(problem, Some(given)));
     let (features, keep) = (problem.features, problem.sparse);
     Ok(Box::new(FrankWolfe { losses, mechanism, steps, vertex, simplex, part, cap, event, features, keep, kept }))
 }

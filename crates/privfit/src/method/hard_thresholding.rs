@@ -23,11 +23,26 @@ use super::support::sparsity;
 use super::{Method, Noise, Plan, Problem, head_losses, show};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
+use crate::method::settings::settings;
 use crate::schema::Task;
 use crate::solve::iterative_hard_thresholding::keep_largest;
 use privfit_kernel::account::Event;
 use privfit_kernel::engine::Needs;
 use privfit_kernel::{Gaussian, Loss, Run};
+
+settings! {
+    /// Settings of hard thresholding.
+    pub struct HardThresholdingSettings {
+        /// weights that are kept
+        sparsity: Option<u64> = None, 1.0..=1e7;
+        /// number of steps
+        steps: Option<u64> = None, 1.0..=1e5;
+        /// length of a step, for the average gradient
+        rate: Option<f64> = None, 1e-9..=1e9;
+        /// largest gradient of a record
+        clip: Option<f64> = None, 1e-6..=1e6;
+    }
+}
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -39,12 +54,7 @@ pub const METHOD: Method = Method {
     theorem: "Each record's gradient is clipped to length C on the integers; all columns get Gaussian noise sigma before any is \
               left out, so that thresholding looks at released numbers only. T steps are jointly Gaussian-private with mu = \
               sqrt(T) C/sigma (replace-one twice that).",
-    settings: &[
-        ("sparsity", "weights that are kept"),
-        ("steps", "number of steps"),
-        ("rate", "length of a step, for the average gradient"),
-        ("clip", "largest gradient of a record"),
-    ],
+    settings: HardThresholdingSettings::SETTINGS,
     published: false,
     can: Capabilities::ANY,
     plan,
@@ -84,20 +94,20 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     if problem.rows_per_unit > 1 {
         return Err(Error::misuse("hard-thresholding has one row to a unit: use ").give("method", "noisy-gd"));
     }
-    let settings = &problem.settings;
+    let settings = HardThresholdingSettings::parse(&problem.settings)?;
     let losses = head_losses(problem)?;
     let bound = losses[0].lipschitz();
     let usual = if problem.task == Task::Number { bound.min(0.5) } else { bound };
-    let clip = settings.within("clip", usual, 1e-6, 1e6)?.min(bound);
+    let clip = settings.clip.unwrap_or(usual).min(bound);
     let losses: Vec<Loss> = losses.iter().map(|l| l.clipped(clip)).collect();
-    let usual = if problem.largest_cell() < 1.0 { 3.0 } else { 8.0 };
-    let steps = settings.within("steps", usual, 1.0, 1e5)?.round() as u64;
+    let usual = if problem.largest_cell() < 1.0 { 3 } else { 8 };
+    let steps = settings.steps.unwrap_or(usual);
     let (mechanism, event) = calibrated_steps(problem, &losses, clip, None, steps, false)?;
-    let count = sparsity(problem)?;
+    let count = sparsity(problem, settings.sparsity);
     // Noise that is kept is the largest of many; a step so short that it is no longer than a usual weight.
     let largest = mechanism.standard_deviation() * (2.0 * (problem.features.max(2) as f64).ln() * steps as f64).sqrt();
     let longest = usual_radius(problem) / (count as f64).sqrt() * problem.all_rows() / largest;
-    let rate = settings.within("rate", usual_rate(problem, &losses[0]).min(longest), 1e-9, 1e9)?;
+    let rate = settings.rate.unwrap_or(usual_rate(problem, &losses[0]).min(longest));
     let constant_rate = constant_rate(problem, &losses[0], rate);
     Ok(Box::new(HardThresholding {
         losses,

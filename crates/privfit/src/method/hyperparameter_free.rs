@@ -19,6 +19,15 @@ use super::objective::{calibrated, check};
 use super::published::printed::{Regime, amp_split};
 use super::{Method, Plan, Problem};
 use crate::error::Result;
+use crate::method::settings::settings;
+
+settings! {
+    /// Settings of hyperparameter-free objective perturbation.
+    pub struct HyperparameterFreeSettings {
+        /// whether scores of a number begin at its private mean, not at the middle of its bounds
+        offset: bool = true, 0.0..=1.0;
+    }
+}
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -31,7 +40,7 @@ pub const METHOD: Method = Method {
               term b by at most L (replace-one 2 L) and the log determinant by at most k ln(1 + trace/(k ridge)), k and trace \
               being rank and trace of its curvature; output noise covers the solver's error and is charged as a release of its \
               own.",
-    settings: &[super::offset::SETTING],
+    settings: HyperparameterFreeSettings::SETTINGS,
     published: false,
     can: Capabilities::BY_THEOREM,
     plan,
@@ -45,5 +54,6 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let rank = f64::from(losses[0].rank());
     let share = (split.epsilon1 - split.epsilon3) / (rank * losses.len() as f64);
     let ridge = losses[0].trace() / rank / share.exp_m1();
-    calibrated(problem, losses, false, move |_| ridge)
+    let settings = HyperparameterFreeSettings::parse(&problem.settings)?;
+    calibrated(problem, losses, settings.offset, false, move |_| ridge)
 }

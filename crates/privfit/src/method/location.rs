@@ -17,6 +17,7 @@
 //!
 //! *Reference.* Gaussian mechanism; noisy gradients as in `noisy-gd`; Haldane 1948 for the median.
 
+use super::noisy_sgd::NoisySgdSettings;
 use super::{Method, Plan, Problem, noisy_gd, noisy_sgd, show, statistics};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
@@ -35,8 +36,9 @@ const SHRINK: f64 = 5.0;
 
 /// Plans, or refuses with the method that takes the loss.
 pub(super) fn plan(method: &Method, problem: &Problem) -> Result<Box<dyn Plan>> {
+    let settings = NoisySgdSettings::parse(&problem.settings)?;
     let sampling = if method.name == noisy_sgd::METHOD.name && !is_mean(problem) {
-        noisy_sgd::sampling_rate(problem)?
+        noisy_sgd::sampled(problem, settings.sampling_rate)
     } else if method.name == taken_by(problem).name {
         None
     } else {
@@ -48,10 +50,10 @@ pub(super) fn plan(method: &Method, problem: &Problem) -> Result<Box<dyn Plan>> 
             .words(" (say 1/n^2)"));
     }
     let clip = problem.loss.unit_length;
-    let clip = problem.settings.within("clip", clip, 1e-6, 1e6)?.min(clip);
+    let clip = settings.clip.unwrap_or(clip).min(clip);
     let descent = match problem.loss_numbers()?.first() {
         None => None,
-        Some(width) => Some(descent(problem, *width, sampling)?),
+        Some(width) => Some(descent(&settings, *width, sampling)?),
     };
     let steps = descent.as_ref().map_or(1, |d| d.steps);
     let sampled = descent.as_ref().and_then(|d| d.sampled);
@@ -85,17 +87,16 @@ pub(super) fn no_score(problem: &Problem, method: &str) -> Error {
         .give("method", format!("{takes}"))
 }
 
-fn descent(problem: &Problem, width: f64, sampling: Option<f64>) -> Result<Descent> {
-    let settings = &problem.settings;
+fn descent(settings: &NoisySgdSettings, width: f64, sampling: Option<f64>) -> Result<Descent> {
     let default_steps = sampling.map_or(100.0, |rate| (20.0 / rate).clamp(100.0, 5000.0).round());
-    let steps = settings.within("steps", default_steps, 1.0, 1e7)?.round() as u64;
+    let steps = settings.steps.unwrap_or(default_steps as u64);
     Ok(Descent {
         width,
         steps,
         // All steps together go ten times the radius of the ball.
-        rate: settings.within("rate", (10.0 * SHRINK / steps as f64).min(0.5), 1e-9, 1e9)?,
-        momentum: settings.within("momentum", 0.0, 0.0, 0.999)?,
-        ridge: settings.within("ridge", 0.0, 0.0, 1e12)?,
+        rate: settings.rate.unwrap_or((10.0 * SHRINK / steps as f64).min(0.5)),
+        momentum: settings.momentum.unwrap_or(0.0),
+        ridge: settings.ridge,
         sampled: sampling.map(Rate::new).transpose()?,
     })
 }

@@ -20,6 +20,7 @@ pub mod output_gd;
 pub mod permutation_sgd;
 pub mod published;
 pub mod random_round_sgd;
+pub mod settings;
 pub mod statistics;
 mod support;
 mod teacher;
@@ -41,8 +42,9 @@ use crate::schema::Task;
 use privfit_kernel::account::{Adjacency, Event, Target};
 use privfit_kernel::engine::Needs;
 use privfit_kernel::{Loss, Numerics, ProblemSize, PublicRows, Run};
-use std::collections::BTreeMap;
 use std::sync::Arc;
+
+pub use settings::{Setting, Settings};
 
 /// Everything that a plan may know: public facts.
 #[derive(Clone)]
@@ -76,37 +78,6 @@ pub struct Problem {
     pub settings: Settings,
     /// Encoded rows without labels that are public, for methods whose answers teach a student.
     pub auxiliary: Option<Arc<PublicRows>>,
-}
-
-/// Numbers set by the user; each must be known to the method or the loss.
-#[derive(Clone, Debug, Default)]
-pub struct Settings(pub BTreeMap<String, f64>);
-
-impl Settings {
-    /// The number, or its default.
-    pub fn get(&self, key: &str, default: f64) -> f64 {
-        self.0.get(key).copied().unwrap_or(default)
-    }
-
-    /// The number, in a range, or its default.
-    pub fn within(&self, key: &'static str, default: f64, low: f64, high: f64) -> Result<f64> {
-        let value = self.get(key, default);
-        if value >= low && value <= high {
-            return Ok(value);
-        }
-        Err(Error::misuse(format!("{key} is {value}: give a number from {low} to {high}")))
-    }
-
-    fn only(&self, known: &[&str]) -> Result<()> {
-        match self.0.keys().find(|k| !known.contains(&k.as_str())) {
-            None => Ok(()),
-            Some(key) => Err(Error::misuse(format!(
-                "unknown setting {key:?}: {}known here are {}",
-                crate::nearest::hint(key, known.iter().copied()),
-                if known.is_empty() { "none".to_string() } else { known.join(", ") }
-            ))),
-        }
-    }
 }
 
 impl Problem {
@@ -295,14 +266,21 @@ pub struct Method {
     pub source: &'static str,
     /// Why it holds: the theorem in our symbols.
     pub theorem: &'static str,
-    /// Settings that it knows, with their meaning.
-    pub settings: &'static [(&'static str, &'static str)],
+    /// Its settings: name, meaning, type, range, default.
+    pub settings: &'static [Setting],
     /// A published form, for comparison: its plan says what it truly guarantees, which need not be what was asked for.
     pub published: bool,
     /// What it can do.
     pub can: Capabilities,
     /// Makes a plan.
     pub plan: fn(&Problem) -> Result<Box<dyn Plan>>,
+}
+
+impl Method {
+    /// Whether it has a setting of that name.
+    pub fn has(&self, setting: &str) -> bool {
+        self.settings.iter().any(|s| s.name == setting)
+    }
 }
 
 /// Where the noise of a plan is, and the ridge (in sum form) that its weights feel.
@@ -408,7 +386,7 @@ pub fn plan(name: &str, problem: &Problem) -> Result<(&'static Method, Box<dyn P
         let hint = crate::nearest::hint(name, known.iter().copied());
         return Err(Error::misuse(format!("unknown method {name:?}: {hint}known are auto, {}", known.join(", "))));
     };
-    let mut known: Vec<&str> = method.settings.iter().map(|s| s.0).collect();
+    let mut known: Vec<&str> = method.settings.iter().map(|s| s.name).collect();
     known.extend(problem.loss.parameters.iter().map(|n| n.name));
     problem.settings.only(&known)?;
     if !problem.loss.fits(problem.task) {

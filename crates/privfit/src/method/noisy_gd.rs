@@ -22,10 +22,29 @@ use super::{Capabilities, Point};
 use super::{Method, Noise, Plan, Problem, show};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
+use crate::method::settings::settings;
 use crate::schema::Task;
 use privfit_kernel::account::{Event, calibrate};
 use privfit_kernel::engine::Needs;
 use privfit_kernel::{Gaussian, Loss, Rate, Run, planned_step};
+
+settings! {
+    /// Settings of noisy gradient descent.
+    pub struct NoisyGdSettings {
+        /// number of steps
+        steps: Option<u64> = None, 1.0..=1e7;
+        /// length of a step, for the average gradient
+        rate: Option<f64> = None, 1e-9..=1e9;
+        /// part of the last move that is kept; 0.9 by default, 0 for a median
+        momentum: Option<f64> = None, 0.0..=0.999;
+        /// largest gradient of a record
+        clip: Option<f64> = None, 1e-6..=1e6;
+        /// strength of a ridge outside of the clipped sum, in sum form
+        ridge: f64 = 0.0, 0.0..=1e12;
+        /// whether scores of a number begin at its private mean, not at the middle of its bounds
+        offset: bool = true, 0.0..=1.0;
+    }
+}
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -37,20 +56,11 @@ pub const METHOD: Method = Method {
     theorem: "Each record's gradient is clipped to length C on the integers, so that one record moves a sum by at most C (replace- \
               one 2 C). T sums with Gaussian noise sigma are jointly Gaussian-private with mu = sqrt(T) C/sigma; everything \
               else looks at released sums only.",
-    settings: SETTINGS,
+    settings: NoisyGdSettings::SETTINGS,
     published: false,
     can: Capabilities { point: Some(Point::Median), releases_gradients: true, affine: true, ..Capabilities::ANY },
-    plan: |problem| plan(problem, None),
+    plan: |problem| plan(problem, NoisyGdSettings::parse(&problem.settings)?, None),
 };
-
-pub(super) const SETTINGS: &[(&str, &str)] = &[
-    ("steps", "number of steps"),
-    ("rate", "length of a step, for the average gradient"),
-    ("momentum", "part of the last move that is kept, from 0 to 1"),
-    ("clip", "largest gradient of a record"),
-    ("ridge", "strength of a ridge outside of the clipped sum, in sum form"),
-    offset::SETTING,
-];
 
 /// Longest step, whatever the loss.
 const LONGEST: f64 = 32.0;
@@ -174,12 +184,13 @@ pub(super) fn calibrated_steps(
 /// keep.
 fn with_offset(
     problem: &Problem,
+    offset: bool,
     losses: &[Loss],
     clip: f64,
     sampled: Option<Rate>,
     steps: u64,
 ) -> Result<(Gaussian, Option<Offset>, Event)> {
-    if !offset::applies(problem) {
+    if !(offset && offset::applies(problem)) {
         let (mechanism, event) = calibrated_steps(problem, losses, clip, sampled, steps, false)?;
         return Ok((mechanism, None, event));
     }
@@ -198,15 +209,14 @@ fn with_offset(
 }
 
 /// Plans a descent on everyone, or on Poisson samples.
-pub(super) fn plan(problem: &Problem, sampling: Option<f64>) -> Result<Box<dyn Plan>> {
+pub(super) fn plan(problem: &Problem, settings: NoisyGdSettings, sampling: Option<f64>) -> Result<Box<dyn Plan>> {
     problem.needs_delta(if sampling.is_some() { "noisy-sgd" } else { "noisy-gd" })?;
-    let settings = &problem.settings;
     let losses = super::head_losses(problem)?;
     let several = losses[0].outputs() > 1;
     let n = problem.all_rows();
     // Softmax derivatives are clipped where those of two classes would be: at sqrt(1/2), half of their bound.
     let bound = losses[0].lipschitz();
-    let clip = settings.within("clip", if several { 0.5 * bound } else { bound }, 1e-6, 1e6)?.min(bound);
+    let clip = settings.clip.unwrap_or(if several { 0.5 * bound } else { bound }).min(bound);
     // Derivatives are clipped on the integers, so that the bound of the loss is the clip.
     let losses: Vec<Loss> = losses.iter().map(|l| l.clipped(clip)).collect();
     let rows_clip = clip * if problem.rows_per_unit > 1 { (problem.rows_per_unit as f64).sqrt() } else { 1.0 };
@@ -219,23 +229,23 @@ pub(super) fn plan(problem: &Problem, sampling: Option<f64>) -> Result<Box<dyn P
     };
     let noise = problem.single_noise()? * (losses.len() as f64).sqrt();
     let wanted = (slower * n / (250.0 * noise)).min(LONGEST);
-    let given = ["rate", "momentum", "steps"].iter().any(|key| settings.0.contains_key(*key));
+    let given = settings.rate.is_some() || settings.momentum.is_some() || settings.steps.is_some();
     let short = problem.sparse && !several && sampled.is_none() && !given;
     let divide = n * fraction;
-    let ridge = settings.within("ridge", 0.0, 0.0, 1e12)?;
+    let ridge = settings.ridge;
     let few = short.then(|| few_steps(wanted, losses[0].smoothness(), ridge / divide)).flatten();
-    let momentum = settings.within("momentum", MOMENTUM, 0.0, 0.999)?;
+    let momentum = settings.momentum.unwrap_or(MOMENTUM);
     let usual_rate = wanted.min(stable_rate(momentum, losses[0].smoothness()));
     // What a step may not go, more of them go.
     let usual_steps = match (&few, sampled) {
         (Some(few), _) => few.len() as f64,
         (None, Some(_)) => (20.0 / fraction).clamp(100.0, 5000.0).round(),
-        (None, None) if settings.0.contains_key("rate") => STEPS,
+        (None, None) if settings.rate.is_some() => STEPS,
         (None, None) => (STEPS * wanted / usual_rate).clamp(STEPS, 4.0 * STEPS).round(),
     };
-    let rate = settings.within("rate", usual_rate, 1e-9, 1e9)?;
-    let steps = settings.within("steps", usual_steps, 1.0, 1e7)?.round() as u64;
-    let (mechanism, offset, event) = with_offset(problem, &losses, rows_clip, sampled, steps)?;
+    let rate = settings.rate.unwrap_or(usual_rate);
+    let steps = settings.steps.unwrap_or(usual_steps as u64);
+    let (mechanism, offset, event) = with_offset(problem, settings.offset, &losses, rows_clip, sampled, steps)?;
     if few.is_none() && rate * ridge / divide > 1.0 {
         return Err(Error::misuse(format!(
             "rate {rate} times ridge {ridge} over {divide} rows is above 1 and diverges: give less of them"

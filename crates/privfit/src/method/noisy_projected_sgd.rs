@@ -20,7 +20,18 @@ use super::noisy_gd::{Answer, Steps, calibrated_steps};
 use super::{Method, Plan, Problem};
 use crate::constraint::Constraint;
 use crate::error::Result;
+use crate::method::settings::settings;
 use privfit_kernel::Rate;
+
+settings! {
+    /// Settings of noisy projected SGD.
+    pub struct NoisyProjectedSgdSettings {
+        /// probability that a record takes part in a step
+        sampling_rate: Option<f64> = None, 1e-6..=1.0;
+        /// number of steps
+        steps: Option<u64> = None, 1.0..=1e7;
+    }
+}
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -32,7 +43,7 @@ pub const METHOD: Method = Method {
     theorem: "As for noisy-sgd: sums of gradients cut to length C on Poisson samples of rate q, Gaussian noise sigma, the \
               exact privacy loss of the sampled Gaussian composed numerically over T steps. Projections look at released \
               numbers only.",
-    settings: &[("sampling_rate", "probability that a record takes part in a step"), ("steps", "number of steps")],
+    settings: NoisyProjectedSgdSettings::SETTINGS,
     published: false,
     can: Capabilities { releases_gradients: true, fixed_step: true, many_steps: true, ..Capabilities::ANY },
     plan,
@@ -50,12 +61,12 @@ pub(super) fn radius_of(constraint: Constraint, dimension: usize) -> f64 {
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     problem.needs_delta("noisy-projected-sgd")?;
-    let settings = &problem.settings;
+    let settings = NoisyProjectedSgdSettings::parse(&problem.settings)?;
     let losses = super::head_losses(problem)?;
     let n = problem.all_rows();
-    let fraction = settings.within("sampling_rate", (512.0 / n).clamp(1e-6, 1.0), 1e-6, 1.0)?;
+    let fraction = settings.sampling_rate.unwrap_or((512.0 / n).clamp(1e-6, 1.0));
     let sampled = (fraction < 1.0).then(|| Rate::new(fraction)).transpose()?;
-    let steps = settings.within("steps", (5.0 / fraction).clamp(100.0, 5000.0).round(), 1.0, 1e7)?.round() as u64;
+    let steps = settings.steps.unwrap_or((5.0 / fraction).clamp(100.0, 5000.0).round() as u64);
     let (mechanism, event) = calibrated_steps(problem, &losses, losses[0].lipschitz(), sampled, steps, false)?;
     let dimension = problem.features * losses[0].outputs();
     let divide = n * fraction;

@@ -13,9 +13,31 @@
 //!
 //! *Reference.* Bassily, Smith, Thakurta 2014; Abadi et al. 2016.
 
+use super::noisy_gd::NoisyGdSettings;
 use super::{Capabilities, Point};
 use super::{Method, Plan, Problem};
 use crate::error::Result;
+use crate::method::settings::settings;
+
+settings! {
+    /// Settings of noisy SGD.
+    pub struct NoisySgdSettings {
+        /// probability that a record takes part in a step
+        sampling_rate: Option<f64> = None, 1e-6..=1.0;
+        /// number of steps
+        steps: Option<u64> = None, 1.0..=1e7;
+        /// length of a step, for the average gradient
+        rate: Option<f64> = None, 1e-9..=1e9;
+        /// part of the last move that is kept; 0.9 by default, 0 for a median
+        momentum: Option<f64> = None, 0.0..=0.999;
+        /// largest gradient of a record
+        clip: Option<f64> = None, 1e-6..=1e6;
+        /// strength of a ridge outside of the clipped sum, in sum form
+        ridge: f64 = 0.0, 0.0..=1e12;
+        /// whether scores of a number begin at its private mean, not at the middle of its bounds
+        offset: bool = true, 0.0..=1.0;
+    }
+}
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -28,28 +50,22 @@ pub const METHOD: Method = Method {
               cut to length C with Gaussian noise sigma. Its privacy loss is that of N(0, sigma^2) against (1 - q) N(0, \
               sigma^2) + q N(C, sigma^2), in both directions (replace-one: the mixtures around -C and C); T steps are composed \
               numerically.",
-    settings: &[
-        ("sampling_rate", "probability that a record takes part in a step"),
-        ("steps", "number of steps"),
-        ("rate", "length of a step, for the average gradient"),
-        ("momentum", "part of the last move that is kept, from 0 to 1"),
-        ("clip", "largest gradient of a record"),
-        ("ridge", "strength of a ridge outside of the clipped sum, in sum form"),
-        super::offset::SETTING,
-    ],
+    settings: NoisySgdSettings::SETTINGS,
     published: false,
     can: Capabilities { point: Some(Point::Median), releases_gradients: true, many_steps: true, ..Capabilities::ANY },
     plan,
 };
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
-    super::noisy_gd::plan(problem, sampling_rate(problem)?)
+    let NoisySgdSettings { sampling_rate, steps, rate, momentum, clip, ridge, offset } =
+        NoisySgdSettings::parse(&problem.settings)?;
+    let settings = NoisyGdSettings { steps, rate, momentum, clip, ridge, offset };
+    super::noisy_gd::plan(problem, settings, sampled(problem, sampling_rate))
 }
 
 /// Probability that a record takes part in a step; none if all do.
-pub(super) fn sampling_rate(problem: &Problem) -> Result<Option<f64>> {
+pub(super) fn sampled(problem: &Problem, given: Option<f64>) -> Option<f64> {
     // Samples of some thousand records, but not less than one in fifty.
     let default = (4096.0 / problem.rows.max(1) as f64).clamp(0.02, 1.0);
-    let rate = problem.settings.within("sampling_rate", default, 1e-6, 1.0)?;
-    Ok(Some(rate).filter(|r| *r < 1.0))
+    Some(given.unwrap_or(default)).filter(|rate| *rate < 1.0)
 }

@@ -26,10 +26,31 @@ use super::hard_thresholding::{constant_rate, usual_rate};
 use super::support::{fit, sparsity, unit_factors};
 use super::{Method, Noise, Plan, Problem, head_losses, show};
 use crate::error::{Error, Result};
+use crate::method::settings::settings;
 use crate::schema::Task;
 use privfit_kernel::account::{Event, calibrate_near};
 use privfit_kernel::engine::Needs;
 use privfit_kernel::{ChooseLargest, Exponential, Gaussian, Loss, Mechanism, RowScaling, Run, SelectColumns};
+
+settings! {
+    /// Settings of noisy thresholding.
+    pub struct NoisyThresholdingSettings {
+        /// columns that are chosen
+        sparsity: Option<u64> = None, 1.0..=1e7;
+        /// rounds in which they are chosen
+        rounds: Option<u64> = None, 1.0..=1e7;
+        /// part of a round's budget for the choice
+        share: f64 = 0.7, 0.01..=0.99;
+        /// cells are clipped at this size in scores
+        cap: Option<f64> = None, 1e-4..=1.0;
+        /// derivatives are clipped at this size
+        clip: Option<f64> = None, 1e-6..=1e6;
+        /// length of a step, for the average gradient
+        rate: Option<f64> = None, 1e-9..=1e9;
+        /// rows on chosen columns are clipped to this length; 0 for a usual one
+        radius: f64 = 0.0, 0.0..=1.0;
+    }
+}
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -41,15 +62,7 @@ pub const METHOD: Method = Method {
     theorem: "Scores: one record moves each by at most c cap, so that choosing k columns with Gumbel noise of scale b is k \
               choices with losses in a window of width 2 c cap/b. Values: gradients on the chosen columns are clipped to length c, \
               with Gaussian noise. Replace-one doubles both. Choices and Gaussians are composed numerically.",
-    settings: &[
-        ("sparsity", "columns that are chosen"),
-        ("rounds", "rounds in which they are chosen"),
-        ("share", "part of a round's budget for the choice, from 0 to 1"),
-        ("cap", "cells are clipped at this size in scores, from 0 to 1"),
-        ("clip", "derivatives are clipped at this size"),
-        ("rate", "length of a step, for the average gradient"),
-        ("radius", "rows on chosen columns are clipped to this length; 0 for a usual one"),
-    ],
+    settings: NoisyThresholdingSettings::SETTINGS,
     published: false,
     can: Capabilities { one_score: true, ..Capabilities::ANY },
     plan,
@@ -57,8 +70,6 @@ pub const METHOD: Method = Method {
 
 /// Rounds in which columns are chosen, unless fewer are wanted.
 const ROUNDS: usize = 10;
-/// Part of a round's budget for the choice.
-const SHARE: f64 = 0.7;
 
 struct NoisyThresholding {
     losses: Vec<Loss>,
@@ -96,25 +107,28 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     if problem.loss.multiclass {
         return Err(Error::misuse("noisy-thresholding has one score to a class: use ").give("loss", "logistic"));
     }
-    let settings = &problem.settings;
+    let settings = NoisyThresholdingSettings::parse(&problem.settings)?;
     let losses = head_losses(problem)?;
     let bound = losses[0].lipschitz();
     let usual = if problem.task == Task::Number { bound.min(0.25) } else { bound };
-    let clip = settings.within("clip", usual, 1e-6, 1e6)?.min(bound);
+    let clip = settings.clip.unwrap_or(usual).min(bound);
     let losses: Vec<Loss> = losses.iter().map(|l| l.clipped(clip)).collect();
-    let count = sparsity(problem)?;
-    let rounds = settings.within("rounds", count.min(ROUNDS) as f64, 1.0, count as f64)?.round() as usize;
-    let share = settings.within("share", SHARE, 0.01, 0.99)?;
-    let cap = settings.within("cap", 0.5 * problem.largest_cell(), 1e-4, 1.0)?;
+    let count = sparsity(problem, settings.sparsity);
+    let rounds = settings.rounds.map_or(count.min(ROUNDS), |given| given as usize);
+    if rounds > count {
+        return Err(Error::misuse(format!("rounds is {rounds}, and {count} columns are chosen: give at most as many")));
+    }
+    let share = settings.share;
+    let cap = settings.cap.unwrap_or(0.5 * problem.largest_cell());
     // Classes say little each: where there are few records to a weight, shorter steps keep chance from being learnt.
     let records = problem.all_rows() / (20.0 * count as f64 * (problem.features.max(3) as f64).ln());
     let shorter = if problem.task == Task::Number { 1.0 } else { records.clamp(0.5, 1.0).powi(2) };
-    let rate = settings.within("rate", shorter * usual_rate(problem, &losses[0]), 1e-9, 1e9)?;
+    let rate = settings.rate.unwrap_or(shorter * usual_rate(problem, &losses[0]));
     let constant_rate = constant_rate(problem, &losses[0], rate);
     // Rows of length 1 on so many columns: each has about that part of the curvature.
     let on_sphere = |columns: usize| shorter * columns as f64 / losses[0].smoothness().min(1.0);
-    let given = settings.0.contains_key("rate");
-    let radius = settings.within("radius", 0.0, 0.0, 1.0)?;
+    let given = settings.rate.is_some();
+    let radius = settings.radius;
     if radius > 0.0 && radius < 1e-3 {
         return Err(Error::misuse(format!("radius is {radius}: give a number from 0.001 to 1, or 0 for a usual one")));
     }

@@ -26,10 +26,23 @@ use super::vector_noise::VectorNoise;
 use super::{Method, Noise, Plan, Problem, head_losses, needs_smooth, show};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
+use crate::method::settings::settings;
 use crate::schema::Task;
 use privfit_kernel::account::{Event, calibrate};
 use privfit_kernel::engine::Needs;
 use privfit_kernel::{self as kernel, LinearTerm, Loss, Minimise, Run};
+
+settings! {
+    /// Settings of objective perturbation.
+    pub struct ObjectiveSettings {
+        /// strength of the ridge, in sum form
+        ridge: Option<f64> = None, 1e-12..=1e15;
+        /// expected length of the weights (sets the ridge)
+        radius: Option<f64> = None, 1e-12..=1e15;
+        /// whether scores of a number begin at its private mean, not at the middle of its bounds
+        offset: bool = true, 0.0..=1.0;
+    }
+}
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -43,14 +56,10 @@ pub const METHOD: Method = Method {
               dimensions as its gradient spans, and changes the log determinant by at most k ln(1 + trace/(k ridge)), k and \
               trace being rank and trace of its curvature. The solver's error tau/ridge on either side is covered by output \
               noise that is charged as a release of its own.",
-    settings: &[
-        ("ridge", "strength of the ridge, in sum form"),
-        ("radius", "expected length of the weights (sets the ridge)"),
-        offset::SETTING,
-    ],
+    settings: ObjectiveSettings::SETTINGS,
     published: false,
     can: Capabilities::BY_THEOREM,
-    plan,
+    plan: |problem| plan(problem, ObjectiveSettings::parse(&problem.settings)?),
 };
 
 /// A plan of this kind; other methods choose the ridge or the noise by other rules.
@@ -85,7 +94,7 @@ pub(super) fn check(problem: &Problem, method: &str) -> Result<Vec<Loss>> {
     head_losses(problem)
 }
 
-fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
+pub(super) fn plan(problem: &Problem, settings: ObjectiveSettings) -> Result<Box<dyn Plan>> {
     problem.needs_delta("objective")?;
     let losses = check(problem, "objective")?;
     let heads = losses.len() as f64;
@@ -97,29 +106,32 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let ridge_of = |nm: f64| {
         let sigma = nm * loss.lipschitz();
         let ratio = n / (sigma * d.sqrt());
-        let radius = problem.settings.get("radius", 20.0 * (ratio / 50.0).sqrt().min(1.0));
-        problem.settings.get("ridge", (sigma * d.sqrt() / radius).max(least))
+        let radius = settings.radius.unwrap_or(20.0 * (ratio / 50.0).sqrt().min(1.0));
+        settings.ridge.unwrap_or((sigma * d.sqrt() / radius).max(least))
     };
-    calibrated(problem, losses, false, ridge_of)
+    calibrated(problem, losses, settings.offset, false, ridge_of)
 }
 
 /// Noise that meets the target, with the ridge that goes with each amount of it.
 pub(super) fn calibrated(
     problem: &Problem,
     losses: Vec<Loss>,
+    offset: bool,
     pure: bool,
     ridge_of: impl Fn(f64) -> f64,
 ) -> Result<Box<dyn Plan>> {
-    if !(ridge_of(1.0) > 0.0 && ridge_of(1.0).is_finite()) {
-        return Err(Error::misuse("ridge and radius must be positive"));
+    if !ridge_of(1.0).is_finite() {
+        return Err(Error::misuse("epsilon is too small for a finite ridge: give more of it"));
     }
-    let losses = offset::losses(problem, losses);
+    let offset = offset && offset::applies(problem);
+    let losses = if offset { offset::losses(losses) } else { losses };
     let likelihood = matches!(problem.task, Task::Classes(_));
     let parts = |nm: f64| {
         let linear = LinearTerm { noise_multiplier: nm, pure };
         let choose = if likelihood { nats } else { relative };
         let (ridge, tolerance) = choose(problem, &losses, linear, ridge_of(nm));
-        perturbed(problem, &losses, linear, ridge, tolerance, |_| nm / OUTPUT_SHARE)?.beginning(problem, pure, nm)
+        let plan = perturbed(problem, &losses, linear, ridge, tolerance, |_| nm / OUTPUT_SHARE)?;
+        if offset { plan.beginning(problem, pure, nm) } else { Ok(plan) }
     };
     let noise = calibrate(problem.target, |nm| parts(nm).map(|p| p.event), problem.adjacency)?;
     Ok(Box::new(parts(noise)?))

@@ -20,6 +20,19 @@ use super::Capabilities;
 use super::objective::{calibrated, check};
 use super::{Method, Plan, Problem};
 use crate::error::{Error, Result};
+use crate::method::settings::settings;
+
+settings! {
+    /// Settings of objective perturbation with pure privacy.
+    pub struct ObjectivePureSettings {
+        /// strength of the ridge, in sum form
+        ridge: Option<f64> = None, 1e-12..=1e15;
+        /// expected length of the weights (sets the ridge)
+        radius: Option<f64> = None, 1e-12..=1e15;
+        /// whether scores of a number begin at its private mean, not at the middle of its bounds
+        offset: bool = true, 0.0..=1.0;
+    }
+}
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -32,11 +45,7 @@ pub const METHOD: Method = Method {
               One record shifts b by at most sqrt(d) L in L1 (replace-one twice that) and changes the determinant by a factor \
               of at most 1 + smoothness/ridge: epsilon = sqrt(d) L/scale + ln(1 + smoothness/ridge), plus that of the output \
               noise, which covers the solver's error.",
-    settings: &[
-        ("ridge", "strength of the ridge, in sum form"),
-        ("radius", "expected length of the weights (sets the ridge)"),
-        super::offset::SETTING,
-    ],
+    settings: ObjectivePureSettings::SETTINGS,
     published: false,
     can: Capabilities { pure_by_default: true, pure_only: true, ..Capabilities::BY_THEOREM },
     plan,
@@ -55,10 +64,11 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let rank = f64::from(loss.rank());
     let (n, d) = (problem.rows.max(1) as f64, (problem.features * loss.outputs()) as f64);
     let least = loss.trace() / rank / (problem.target.epsilon / (4.0 * rank * losses.len() as f64)).exp_m1();
+    let settings = ObjectivePureSettings::parse(&problem.settings)?;
     let ridge_of = |nm: f64| {
         let length = (2.0 * d).sqrt() * nm * loss.lipschitz() * d.sqrt();
-        let radius = problem.settings.get("radius", 20.0 * (n / (50.0 * length)).sqrt().min(1.0));
-        problem.settings.get("ridge", (length / radius).max(least))
+        let radius = settings.radius.unwrap_or(20.0 * (n / (50.0 * length)).sqrt().min(1.0));
+        settings.ridge.unwrap_or((length / radius).max(least))
     };
-    calibrated(problem, losses, true, ridge_of)
+    calibrated(problem, losses, settings.offset, true, ridge_of)
 }

@@ -30,10 +30,6 @@ use crate::schema::Task;
 use privfit_kernel::account::Event;
 use privfit_kernel::{Contribution, Gaussian, Laplace, Loss, Mechanism, Run, Sink, Unit, UnitRandomness};
 
-/// The setting that turns it off, with its meaning.
-pub(super) const SETTING: (&str, &str) =
-    ("offset", "1: scores of a number begin at its private mean, 0: at the middle of its bounds");
-
 /// Powers of two that are told apart in counts over their bound.
 const POWERS: usize = 15;
 /// Counts of a bucket below so many standard deviations of its noise are taken for noise.
@@ -113,14 +109,11 @@ pub(super) struct Start {
 /// Whether scores begin at a private mean.
 pub(super) fn applies(problem: &Problem) -> bool {
     let same = problem.constant().is_some_and(|c| problem.columns[c].scale > 1.0);
-    problem.task == Task::Number && same && problem.constraint == Constraint::None && problem.settings.get("offset", 1.0) != 0.0
+    problem.task == Task::Number && same && problem.constraint == Constraint::None
 }
 
 /// The losses as plans must see them: far from zero scores if an offset may be wrong.
-pub(super) fn losses(problem: &Problem, losses: Vec<Loss>) -> Vec<Loss> {
-    if !applies(problem) {
-        return losses;
-    }
+pub(super) fn losses(losses: Vec<Loss>) -> Vec<Loss> {
     losses.iter().map(|l| l.starting_at(0.0, 1.0)).collect()
 }
 

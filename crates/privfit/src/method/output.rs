@@ -19,10 +19,19 @@
 use super::Capabilities;
 use super::vector_noise::VectorNoise;
 use super::{Method, Noise, Plan, Problem, head_losses, needs_smooth, show};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::method::settings::settings;
 use privfit_kernel::account::{Event, calibrate};
 use privfit_kernel::engine::Needs;
 use privfit_kernel::{self as kernel, Loss, Minimise, Run};
+
+settings! {
+    /// Settings of output perturbation.
+    pub struct OutputSettings {
+        /// strength of the ridge, in sum form
+        ridge: Option<f64> = None, 1e-12..=1e15;
+    }
+}
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -35,7 +44,7 @@ pub const METHOD: Method = Method {
               minimiser by at most L/ridge in L2 (replace-one 2 L/ridge), plus 2 tau/ridge for a solver that stops at gradient \
               norm tau. Noise calibrated to that distance (to sqrt(d) times it in L1 for pure privacy) is added to the \
               minimiser.",
-    settings: &[("ridge", "strength of the ridge, in sum form")],
+    settings: OutputSettings::SETTINGS,
     published: false,
     can: Capabilities { pure_by_default: true, affine: true, ..Capabilities::BY_THEOREM },
     plan,
@@ -66,13 +75,12 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let pure = problem.target.delta == 0.0;
     let (n, d) = (problem.rows as f64, dimension as f64);
     let longest = loss.lipschitz() * problem.rows_per_unit as f64;
+    let settings = OutputSettings::parse(&problem.settings)?;
     let ridge_of = |nm: f64| {
         let deviation = nm * longest * if pure { (2.0 * d).sqrt() } else { 1.0 };
-        problem.settings.get("ridge", (0.5 * n.max(1.0) * deviation * deviation / (RADIUS * RADIUS)).cbrt().max(1e-3))
+        let usual = (0.5 * n.max(1.0) * deviation * deviation / (RADIUS * RADIUS)).cbrt().max(1e-3);
+        settings.ridge.unwrap_or(usual)
     };
-    if !(ridge_of(1.0) > 0.0 && ridge_of(1.0).is_finite()) {
-        return Err(Error::misuse("ridge must be positive"));
-    }
     let parts = |nm: f64| -> Result<(f64, f64, VectorNoise, Event)> {
         let ridge = ridge_of(nm);
         let (least, radius) = problem.size().limits(loss, ridge, None);

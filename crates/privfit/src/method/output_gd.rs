@@ -21,7 +21,20 @@ use super::Capabilities;
 use super::end_noise::{Recipe, calibrated, check};
 use super::{Method, Plan, Problem};
 use crate::error::{Error, Result};
+use crate::method::settings::settings;
 use privfit_kernel::{Loss, StepSchedule};
+
+settings! {
+    /// Settings of output perturbation by gradient descent.
+    pub struct OutputGdSettings {
+        /// number of steps
+        steps: Option<u64> = None, 1.0..=1e7;
+        /// length of a step, for the average gradient
+        rate: Option<f64> = None, 1e-9..=1e9;
+        /// strength of the ridge, in sum form; 0 for the convex form
+        ridge: Option<f64> = None, 0.0..=1e12;
+    }
+}
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -34,11 +47,7 @@ pub const METHOD: Method = Method {
               record adds rate L/n (replace-one twice that): after T steps they are at most rate T L/n apart, or (L/(n mu))(1 \
               - (1 - rate mu)^T) with a ridge mu, plus float errors. Noise calibrated to that distance is added to the last \
               iterate.",
-    settings: &[
-        ("steps", "number of steps"),
-        ("rate", "length of a step, for the average gradient"),
-        ("ridge", "strength of the ridge, in sum form; 0 for the convex form"),
-    ],
+    settings: OutputGdSettings::SETTINGS,
     published: false,
     can: Capabilities { affine: true, noise_at_the_end: true, ..Capabilities::BY_THEOREM },
     plan,
@@ -74,11 +83,11 @@ pub(super) fn balanced_time(problem: &Problem, loss: &Loss) -> Result<f64> {
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let losses = check(problem, "output-gd")?;
     let loss = &losses[0];
-    let settings = &problem.settings;
+    let settings = OutputGdSettings::parse(&problem.settings)?;
     let n = problem.rows.max(1) as f64;
-    let mu = settings.within("ridge", balanced_ridge(problem, loss)?, 0.0, 1e12)? / n;
+    let mu = settings.ridge.map_or_else(|| balanced_ridge(problem, loss), Ok)? / n;
     let longest = 2.0 / (2.0 * mu + loss.smoothness());
-    let rate = settings.within("rate", if mu > 0.0 { longest } else { 0.5 * longest }, 1e-9, 1e9)?;
+    let rate = settings.rate.unwrap_or(if mu > 0.0 { longest } else { 0.5 * longest });
     if rate > longest * (1.0 + 1e-12) {
         return Err(Error::misuse(format!(
             "rate is {rate}: above {longest} neighbours move apart in every step; give at most that"
@@ -91,7 +100,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     } else {
         (balanced_time(problem, loss)? / rate).ceil()
     };
-    let steps = settings.within("steps", steps.clamp(1.0, 20_000.0), 1.0, 1e7)?.round() as u64;
+    let steps = settings.steps.unwrap_or(steps.clamp(1.0, 20_000.0) as u64);
     calibrated(
         problem,
         losses,

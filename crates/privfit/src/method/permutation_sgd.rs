@@ -21,7 +21,26 @@ use super::end_noise::{Recipe, calibrated, check};
 use super::output_gd::balanced_time;
 use super::{Method, Plan, Problem};
 use crate::error::{Error, Result};
+use crate::method::settings::{Decay, settings};
 use privfit_kernel::StepSchedule;
+
+settings! {
+    /// Settings of permutation SGD.
+    pub struct PermutationSgdSettings {
+        /// passes over the data
+        passes: Option<u64> = None, 1.0..=1e6;
+        /// records to a batch
+        batch: u64 = 50, 1.0..=1e9;
+        /// length of a step, for constant steps
+        rate: Option<f64> = None, 1e-12..=1e9;
+        /// how steps shrink; the names may be given as 0, 1, 2
+        schedule: Decay = Decay::Constant, 0.0..=2.0;
+        /// power of the number of rows in decreasing and square-root steps
+        power: f64 = 0.5, 0.0..=1.0;
+        /// strength of the ridge, in sum form: takes the strongly convex steps
+        ridge: f64 = 0.0, 0.0..=1e12;
+    }
+}
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -34,14 +53,7 @@ pub const METHOD: Method = Method {
               other step moves neighbours no further apart, and nearer by 1 - rate_t mu with a ridge. The largest sum over the \
               position of that batch bounds their distance; noise calibrated to it is added to the last iterate. No \
               amplification by the order is claimed.",
-    settings: &[
-        ("passes", "passes over the data"),
-        ("batch", "records to a batch"),
-        ("rate", "length of a step, for constant steps"),
-        ("schedule", "0 constant, 1 decreasing, 2 square-root steps"),
-        ("power", "power of the number of rows in the last two"),
-        ("ridge", "strength of the ridge, in sum form: takes the strongly convex steps"),
-    ],
+    settings: PermutationSgdSettings::SETTINGS,
     published: false,
     can: Capabilities { affine: true, noise_at_the_end: true, many_steps: true, ..Capabilities::BY_THEOREM },
     plan,
@@ -50,29 +62,29 @@ pub const METHOD: Method = Method {
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let losses = check(problem, "permutation-sgd")?;
     let loss = &losses[0];
-    let settings = &problem.settings;
+    let settings = PermutationSgdSettings::parse(&problem.settings)?;
     let n = problem.rows.max(1) as f64;
-    let mu = settings.within("ridge", 0.0, 0.0, 1e12)? / n;
-    let batch = settings.within("batch", 50.0, 1.0, 1e9)?.round().min(n);
+    let mu = settings.ridge / n;
+    let batch = (settings.batch as f64).min(n);
     let updates = (n / batch).ceil();
     let longest = 2.0 / loss.smoothness();
     let time = balanced_time(problem, loss)?;
     // Ten passes, or as many as steps of half the longest need for the same way.
     let passes = (time / (updates * 0.5 * longest)).ceil().clamp(10.0, 1000.0);
-    let passes = settings.within("passes", passes, 1.0, 1e6)?.round();
-    let rate = settings.within("rate", (time / (updates * passes)).min(0.5 * longest), 1e-12, 1e9)?;
+    let passes = settings.passes.map_or(passes, |given| given as f64);
+    let rate = settings.rate.unwrap_or((time / (updates * passes)).min(0.5 * longest));
     if rate > longest {
         return Err(Error::misuse(format!(
             "rate is {rate}: above {longest} neighbours move apart in every step; give at most that"
         )));
     }
     let scale = 2.0 / loss.smoothness();
-    let offset = n.powf(settings.within("power", 0.5, 0.0, 1.0)?);
-    let schedule = match settings.within("schedule", 0.0, 0.0, 2.0)?.round() as u32 {
+    let offset = n.powf(settings.power);
+    let schedule = match settings.schedule {
         _ if mu > 0.0 => StepSchedule::Strong { cap: 1.0 / (loss.smoothness() + mu), strength: mu },
-        0 => StepSchedule::Constant(rate),
-        1 => StepSchedule::Decreasing { scale, offset },
-        _ => StepSchedule::SquareRoot { scale, offset },
+        Decay::Constant => StepSchedule::Constant(rate),
+        Decay::Decreasing => StepSchedule::Decreasing { scale, offset },
+        Decay::SquareRoot => StepSchedule::SquareRoot { scale, offset },
     };
     let recipe = Recipe { ridge: mu, batch: Some(batch as usize), passes: passes as u64, schedule, own_size: false };
     calibrated(problem, losses, recipe)

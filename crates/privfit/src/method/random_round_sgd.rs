@@ -19,7 +19,20 @@ use super::Capabilities;
 use super::noisy_gd::{Answer, Steps, calibrated_steps};
 use super::{Method, Plan, Problem, needs_smooth};
 use crate::error::{Error, Result};
+use crate::method::settings::settings;
 use privfit_kernel::Rate;
+
+settings! {
+    /// Settings of random-round SGD.
+    pub struct RandomRoundSgdSettings {
+        /// probability that a record takes part in a step
+        sampling_rate: Option<f64> = None, 1e-6..=1.0;
+        /// most steps
+        steps: Option<u64> = None, 1.0..=1e7;
+        /// length of a step, for the average gradient
+        rate: Option<f64> = None, 1e-12..=1e9;
+    }
+}
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -30,11 +43,7 @@ pub const METHOD: Method = Method {
     source: "Zhang et al. 2017; Poisson samples, numerical composition",
     theorem: "As for noisy-sgd with the largest number of rounds: the plan pays for all of them, and a run that takes fewer \
               reveals a part of what was paid for. The number of rounds is drawn without looking at records.",
-    settings: &[
-        ("sampling_rate", "probability that a record takes part in a step"),
-        ("steps", "most steps"),
-        ("rate", "length of a step, for the average gradient"),
-    ],
+    settings: RandomRoundSgdSettings::SETTINGS,
     published: false,
     can: Capabilities { smooth: true, releases_gradients: true, many_steps: true, noise_at_the_end: true, ..Capabilities::ANY },
     plan,
@@ -43,12 +52,12 @@ pub const METHOD: Method = Method {
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     problem.needs_delta("random-round-sgd")?;
     needs_smooth(problem, "random-round-sgd")?;
-    let settings = &problem.settings;
+    let settings = RandomRoundSgdSettings::parse(&problem.settings)?;
     let losses = super::head_losses(problem)?;
     let n = problem.all_rows();
-    let fraction = settings.within("sampling_rate", (512.0 / n).clamp(1e-6, 1.0), 1e-6, 1.0)?;
+    let fraction = settings.sampling_rate.unwrap_or((512.0 / n).clamp(1e-6, 1.0));
     let sampled = (fraction < 1.0).then(|| Rate::new(fraction)).transpose()?;
-    let steps = settings.within("steps", (5.0 / fraction).clamp(100.0, 5000.0).round(), 1.0, 1e7)?.round() as u64;
+    let steps = settings.steps.unwrap_or((5.0 / fraction).clamp(100.0, 5000.0).round() as u64);
     let (mechanism, event) = calibrated_steps(problem, &losses, losses[0].lipschitz(), sampled, steps, true)?;
     let loss = &losses[0];
     let dimension = problem.features * loss.outputs();
@@ -56,7 +65,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let moment = loss.lipschitz().powi(2) / divide + dimension as f64 * (mechanism.standard_deviation() / divide).powi(2);
     let way = (2.0 * loss.at_zero() / loss.smoothness()).sqrt();
     let usual = (way / (moment * steps as f64).sqrt()).min(1.0 / loss.smoothness());
-    let rate = settings.within("rate", usual, 1e-12, 1e9)?;
+    let rate = settings.rate.unwrap_or(usual);
     if rate * loss.smoothness() >= 2.0 {
         let most = 2.0 / loss.smoothness();
         return Err(Error::misuse(format!("rate is {rate}: the distribution of the rounds needs less than {most}, give less")));

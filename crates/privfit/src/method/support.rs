@@ -8,10 +8,9 @@ use privfit_kernel::account::{Event, calibrate_near, epsilon};
 use privfit_kernel::{ChooseLargest, Exponential, Loss, RowScaling, Run, SelectColumns, StabilityTest, StableSupport};
 
 /// Weights that are wanted, the constant not counted: declared, or a few.
-pub(super) fn sparsity(problem: &Problem) -> Result<usize> {
-    let own = (problem.features - usize::from(problem.constant().is_some())).max(1) as f64;
-    let wanted = problem.settings.within("sparsity", own.min(10.0), 1.0, 1e7)?;
-    Ok(wanted.min(own).round() as usize)
+pub(super) fn sparsity(problem: &Problem, given: Option<u64>) -> usize {
+    let own = (problem.features - usize::from(problem.constant().is_some())).max(1);
+    given.map_or(10, |g| g as usize).min(own)
 }
 
 /// The loss, where there is one score and one row to a unit.

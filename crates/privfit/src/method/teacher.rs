@@ -2,7 +2,7 @@
 
 use super::vector_noise::VectorNoise;
 use super::{Noise, Problem, show};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::schema::Task;
 use crate::solve::iterative_hard_thresholding::{Rows, Thresholding, iterative_hard_thresholding};
 use privfit_kernel::account::{Event, calibrate};
@@ -29,7 +29,7 @@ pub(super) struct Teacher {
 
 impl Teacher {
     /// `answers`: how many answers leave, where there are public rows; none for the weights.
-    pub(super) fn new(problem: &Problem, loss: Loss, answers: Option<usize>) -> Result<Teacher> {
+    pub(super) fn new(problem: &Problem, loss: Loss, ridge: Option<f64>, answers: Option<usize>) -> Result<Teacher> {
         let dimension = problem.features;
         let longest = loss.lipschitz();
         let n = problem.rows.max(1) as f64;
@@ -37,11 +37,8 @@ impl Teacher {
         let radius = if problem.task == Task::Number { 1.0 } else { RADIUS };
         let ridge_of = |nm: f64| {
             let deviation = nm * longest;
-            problem.settings.get("ridge", (0.5 * n * deviation * deviation / (radius * radius)).cbrt().max(1e-3))
+            ridge.unwrap_or((0.5 * n * deviation * deviation / (radius * radius)).cbrt().max(1e-3))
         };
-        if !(ridge_of(1.0) > 0.0 && ridge_of(1.0).is_finite()) {
-            return Err(Error::misuse("ridge must be positive"));
-        }
         let parts = |nm: f64| -> Result<(f64, f64, f64, VectorNoise)> {
             let ridge = ridge_of(nm);
             let (least, radius) = problem.size().limits(&loss, ridge, None);
@@ -103,14 +100,14 @@ enum Public {
 }
 
 impl Answers {
-    pub(super) fn new(problem: &Problem) -> Result<Answers> {
-        let generated = problem.settings.within("rows", 0.0, 0.0, 1e6)?.round() as usize;
+    /// `generated`: rows to be made where none are given.
+    pub(super) fn new(problem: &Problem, generated: u64) -> Answers {
         let public = match &problem.auxiliary {
             Some(given) => Some(Public::Given(given.clone())),
-            None if generated > 0 => Some(Public::Generated(generated)),
+            None if generated > 0 => Some(Public::Generated(generated as usize)),
             None => None,
         };
-        Ok(Answers { public })
+        Answers { public }
     }
 
     /// How many answers leave; none if the weights do.

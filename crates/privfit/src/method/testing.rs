@@ -52,7 +52,7 @@ pub(crate) fn dataset(schema: &Schema, columns: usize, units: bool, rows: &[Vec<
 /// Weights on -1 ... 1 columns and the intercept, in half-ranges of the target or as a logarithm: what a ball-scaled model computes.
 pub(crate) fn coefficients(prepared: &Prepared, data: &Dataset, entropy: &Entropy) -> Vec<f64> {
     let artifact = prepared.train(data, &Threads::new(1), entropy, &|| {}).unwrap();
-    let weights = &artifact.model.weights[0];
+    let weights = &artifact.model.weights()[0];
     weights.iter().zip(&prepared.problem.columns).map(|(w, c)| w / c.scale).collect()
 }
 

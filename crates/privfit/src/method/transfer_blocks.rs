@@ -22,10 +22,27 @@ use super::teacher::{Answers, student};
 use super::vector_noise::VectorNoise;
 use super::{Method, Noise, Plan, Problem, show};
 use crate::error::Result;
+use crate::method::settings::settings;
 use crate::solve::iterative_hard_thresholding::keep_largest;
 use privfit_kernel::account::{Event, calibrate};
 use privfit_kernel::engine::Needs;
 use privfit_kernel::{Average, Learner, Project, PublicRows, Run, SparseModel, Train, products_error};
+
+settings! {
+    /// Settings of knowledge transfer by blocks.
+    pub struct TransferBlocksSettings {
+        /// weights that are kept
+        sparsity: Option<u64> = None, 1.0..=1e7;
+        /// parts, each with a teacher
+        parts: Option<u64> = None, 1.0..=1e4;
+        /// teachers are clipped to this length
+        radius: Option<f64> = None, 1e-6..=1e9;
+        /// ridge of a teacher's average loss
+        ridge: f64 = 1e-3, 0.0..=1e6;
+        /// public rows that are generated for the student; 0 for none
+        rows: u64 = 0, 0.0..=1e6;
+    }
+}
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -37,13 +54,7 @@ pub const METHOD: Method = Method {
     theorem: "Records are dealt to parts by unit_index, so one record changes the teacher of one part, altogether perhaps. Each \
               teacher lies in a ball of radius R, so that their average moves by at most 2 R/parts under zero-out and replace- \
               one alike. Gaussian noise covers it.",
-    settings: &[
-        ("sparsity", "weights that are kept"),
-        ("parts", "parts, each with a teacher"),
-        ("radius", "teachers are clipped to this length"),
-        ("ridge", "ridge of a teacher's average loss"),
-        ("rows", "public rows that are generated for the student; 0 for none"),
-    ],
+    settings: TransferBlocksSettings::SETTINGS,
     published: false,
     can: Capabilities { smooth: false, one_score: true, ..Capabilities::BY_THEOREM },
     plan,
@@ -66,11 +77,11 @@ struct TransferBlocks {
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     problem.needs_delta("transfer-blocks")?;
     one_score(problem, "transfer-blocks")?;
-    let count = sparsity(problem)?;
-    let parts = problem.settings.within("parts", usual_parts(problem), 1.0, 1e4)?.round() as u32;
-    let radius = problem.settings.within("radius", usual_radius(problem), 1e-6, 1e9)?;
-    let ridge = problem.settings.within("ridge", 1e-3, 0.0, 1e6)?;
-    let answers = Answers::new(problem)?;
+    let settings = TransferBlocksSettings::parse(&problem.settings)?;
+    let count = sparsity(problem, settings.sparsity);
+    let parts = settings.parts.unwrap_or(usual_parts(problem)) as u32;
+    let radius = settings.radius.unwrap_or(usual_radius(problem));
+    let answers = Answers::new(problem, settings.rows);
     let released = answers.count().unwrap_or(problem.features);
     // Public rows are divided by a bound on their singular values.
     let error = if answers.count().is_some() { products_error(problem.features, 1.0 + 1e-6, radius) } else { 0.0 };
@@ -80,7 +91,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let noise = noise_of(calibrate(problem.target, event_of, problem.adjacency)?)?;
     let columns: Vec<usize> = (0..problem.features).collect();
     Ok(Box::new(TransferBlocks {
-        learner: learner(problem, count, ridge)?,
+        learner: learner(problem, count, settings.ridge)?,
         parts,
         radius,
         noise,

@@ -19,10 +19,25 @@ use super::support::{one_score, sparsity, tight_clip};
 use super::teacher::{Answers, Teacher, student};
 use super::{Method, Noise, Plan, Problem, needs_smooth, show};
 use crate::error::Result;
+use crate::method::settings::settings;
 use crate::solve::iterative_hard_thresholding::keep_largest;
 use privfit_kernel::account::Event;
 use privfit_kernel::engine::Needs;
 use privfit_kernel::{PublicRows, Run};
+
+settings! {
+    /// Settings of knowledge transfer from a convex teacher.
+    pub struct TransferConvexSettings {
+        /// weights that are kept
+        sparsity: Option<u64> = None, 1.0..=1e7;
+        /// strength of the ridge, in sum form
+        ridge: Option<f64> = None, 1e-12..=1e15;
+        /// strength of the L1 term, in sum form
+        lasso: Option<f64> = None, 0.0..=1e12;
+        /// public rows that are generated for the student; 0 for none
+        rows: u64 = 0, 0.0..=1e6;
+    }
+}
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -34,12 +49,7 @@ pub const METHOD: Method = Method {
     theorem: "The objective is ridge-strongly convex whatever public convex term, such as an L1 norm, is added: one record \
               moves its minimiser by at most L/ridge (replace-one 2 L/ridge), plus twice the solver's tolerance. Gaussian \
               noise covers that distance.",
-    settings: &[
-        ("sparsity", "weights that are kept"),
-        ("ridge", "strength of the ridge, in sum form"),
-        ("lasso", "strength of the L1 term, in sum form"),
-        ("rows", "public rows that are generated for the student; 0 for none"),
-    ],
+    settings: TransferConvexSettings::SETTINGS,
     published: false,
     can: Capabilities { one_score: true, ..Capabilities::BY_THEOREM },
     plan,
@@ -61,12 +71,13 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     problem.needs_rows("transfer-convex")?;
     needs_smooth(problem, "transfer-convex")?;
     let loss = one_score(problem, "transfer-convex")?;
-    let count = sparsity(problem)?;
+    let settings = TransferConvexSettings::parse(&problem.settings)?;
+    let count = sparsity(problem, settings.sparsity);
     // Gradients of columns that say nothing are sums of n random signs times a cell.
     let usual = (problem.rows.max(1) as f64 * (2.0 * problem.features as f64).ln()).sqrt() * 0.5 * loss.lipschitz();
-    let lasso = problem.settings.within("lasso", 0.5 * usual * problem.largest_cell().min(0.3), 0.0, 1e12)?;
-    let answers = Answers::new(problem)?;
-    let teacher = Teacher::new(problem, loss, answers.count())?;
+    let lasso = settings.lasso.unwrap_or(0.5 * usual * problem.largest_cell().min(0.3));
+    let answers = Answers::new(problem, settings.rows);
+    let teacher = Teacher::new(problem, loss, settings.ridge, answers.count())?;
     let columns: Vec<usize> = (0..problem.features).collect();
     let (rows, event) = (answers.rows(&columns), teacher.event());
     Ok(Box::new(TransferConvex { teacher, lasso, rows, answers, count, constant: problem.constant(), event }))

@@ -23,9 +23,28 @@ use super::support::{Screening, calibrated_with, fit, narrowed, one_score, share
 use super::teacher::{Answers, Teacher, student};
 use super::{Method, Noise, Plan, Problem, needs_smooth, show};
 use crate::error::{Error, Result};
+use crate::method::settings::settings;
 use privfit_kernel::account::Event;
 use privfit_kernel::engine::Needs;
 use privfit_kernel::{Exponential, Loss, RowScaling, Run, SelectColumns, StabilityTest};
+
+settings! {
+    /// Settings of knowledge transfer on chosen columns.
+    pub struct TransferSupportSettings {
+        /// columns that are chosen
+        sparsity: Option<u64> = None, 1.0..=1e7;
+        /// part of the budget for the choice
+        share: f64 = 0.5, 0.01..=0.99;
+        /// epsilon of a test that releases a stable choice as it is; 0 for none
+        stable: f64 = 0.0, 0.0..=100.0;
+        /// cells are clipped at this size
+        cap: Option<f64> = None, 1e-4..=1.0;
+        /// strength of the ridge on the chosen columns, in sum form
+        ridge: Option<f64> = None, 1e-12..=1e15;
+        /// public rows that are generated for the student; 0 for none
+        rows: u64 = 0, 0.0..=1e6;
+    }
+}
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -38,14 +57,7 @@ pub const METHOD: Method = Method {
               the teacher by at most 2 L/ridge plus 2 tau/ridge, and its answers for public rows by at most their largest \
               singular value times that. Gaussian noise covers the answers; the student sees nothing else. Stages are composed \
               numerically.",
-    settings: &[
-        ("sparsity", "columns that are chosen"),
-        ("share", "part of the budget for the choice, from 0 to 1"),
-        ("stable", "epsilon of a test that releases a stable choice as it is; 0 for none"),
-        ("cap", "cells are clipped at this size, from 0 to 1"),
-        ("ridge", "strength of the ridge on the chosen columns, in sum form"),
-        ("rows", "public rows that are generated for the student; 0 for none"),
-    ],
+    settings: TransferSupportSettings::SETTINGS,
     published: false,
     can: Capabilities { one_score: true, ..Capabilities::BY_THEOREM },
     plan,
@@ -67,14 +79,15 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     problem.needs_rows("transfer-support")?;
     needs_smooth(problem, "transfer-support")?;
     let loss = one_score(problem, "transfer-support")?;
-    let count = sparsity(problem)?;
-    let part = problem.settings.within("share", 0.5, 0.01, 0.99)?;
-    let cap = problem.settings.within("cap", problem.largest_cell(), 1e-4, 1.0)?;
-    let stable = problem.settings.within("stable", 0.0, 0.0, 100.0)?;
+    let settings = TransferSupportSettings::parse(&problem.settings)?;
+    let count = sparsity(problem, settings.sparsity);
+    let part = settings.share;
+    let cap = settings.cap.unwrap_or(problem.largest_cell());
     // A tenth of delta is for a set that passes the test although it is not stable.
-    let stable = if stable > 0.0 { Some(StabilityTest::new(stable, 0.1 * problem.target.delta)?) } else { None };
+    let stable =
+        if settings.stable > 0.0 { Some(StabilityTest::new(settings.stable, 0.1 * problem.target.delta)?) } else { None };
     let columns = count + usize::from(problem.constant().is_some());
-    let answers = Answers::new(problem)?;
+    let answers = Answers::new(problem, settings.rows);
     // The test comes off first, twice under replace-one; the rest is divided between choice and teacher.
     let mut rest = problem.clone();
     if let Some(test) = stable {
@@ -86,7 +99,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         }
     }
     let inner = narrowed(&share(&rest, 1.0 - part)?, columns);
-    let teacher = Teacher::new(&inner, loss.clone(), answers.count())?;
+    let teacher = Teacher::new(&inner, loss.clone(), settings.ridge, answers.count())?;
     let choice = |m: &Exponential| Screening::event(m, count, stable);
     let (mechanism, event) = calibrated_with(
         problem,

@@ -18,12 +18,28 @@
 
 use super::Capabilities;
 use super::block_learner::{learner, usual_parts};
+use super::objective::ObjectiveSettings;
 use super::support::{OnColumns, calibrated_with, fit, narrowed, one_score, share, sparsity, tight_clip};
 use super::{Method, Noise, Plan, Problem, objective, show};
 use crate::error::Result;
+use crate::method::settings::settings;
 use privfit_kernel::account::Event;
 use privfit_kernel::engine::Needs;
 use privfit_kernel::{ChooseLargest, Exponential, Learner, Run, SparseModel, SupportVotes, Train};
+
+settings! {
+    /// Settings of the two-stage method.
+    pub struct TwoStageSettings {
+        /// columns that are chosen
+        sparsity: Option<u64> = None, 1.0..=1e7;
+        /// parts that vote
+        parts: Option<u64> = None, 2.0..=1e4;
+        /// part of the budget for the votes
+        share: f64 = 0.5, 0.01..=0.99;
+        /// strength of the ridge on the chosen columns, in sum form
+        ridge: Option<f64> = None, 1e-12..=1e15;
+    }
+}
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -35,12 +51,7 @@ pub const METHOD: Method = Method {
     theorem: "Votes: records are dealt to parts by unit_index, so one record changes the model of one part and each count of votes \
               by at most one, under every adjacency; choosing a column has losses in a window of width 2/scale. Then objective \
               perturbation on the chosen columns, with rows cut to the unit ball again. Both are composed numerically.",
-    settings: &[
-        ("sparsity", "columns that are chosen"),
-        ("parts", "parts that vote"),
-        ("share", "part of the budget for the votes, from 0 to 1"),
-        ("ridge", "strength of the ridge on the chosen columns, in sum form"),
-    ],
+    settings: TwoStageSettings::SETTINGS,
     published: false,
     can: Capabilities { one_score: true, ..Capabilities::BY_THEOREM },
     plan,
@@ -61,11 +72,13 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     problem.needs_delta("two-stage")?;
     objective::check(problem, "two-stage")?;
     one_score(problem, "two-stage")?;
-    let count = sparsity(problem)?;
-    let parts = problem.settings.within("parts", usual_parts(problem), 2.0, 1e4)?.round() as u32;
-    let part = problem.settings.within("share", 0.5, 0.01, 0.99)?;
+    let settings = TwoStageSettings::parse(&problem.settings)?;
+    let count = sparsity(problem, settings.sparsity);
+    let parts = settings.parts.unwrap_or(usual_parts(problem)) as u32;
+    let part = settings.share;
+    let second = ObjectiveSettings { ridge: settings.ridge, ..ObjectiveSettings::default() };
     let columns = count + usize::from(problem.constant().is_some());
-    let inner = (objective::METHOD.plan)(&narrowed(&share(problem, 1.0 - part)?, columns))?;
+    let inner = objective::plan(&narrowed(&share(problem, 1.0 - part)?, columns), second)?;
     let votes = |m: &Exponential| m.event().repeated(count as u64);
     let (mechanism, event) =
         calibrated_with(problem, (part, count as f64), |nm| Ok(Exponential::for_votes(nm)?), votes, inner.event())?;

@@ -19,14 +19,28 @@
 //! *Reference.* Ours; the weights are those of term and document frequencies (Sparck Jones 1972), released privately.
 
 use super::Capabilities;
+use super::objective::ObjectiveSettings;
 use super::support::{calibrated_with, narrowed, one_score, share};
 use super::{Method, Noise, Plan, Problem, objective, show};
 use crate::error::{Error, Result};
+use crate::method::settings::settings;
 use crate::model::RowMap;
 use crate::schema::Task;
 use privfit_kernel::account::Event;
 use privfit_kernel::engine::Needs;
 use privfit_kernel::{Contribution, Gaussian, Loss, Mechanism, RowScaling, Run, SelectColumns};
+
+settings! {
+    /// Settings of weighted columns.
+    pub struct WeightedColumnsSettings {
+        /// columns that are kept; four times the rows by default
+        sparsity: Option<u64> = None, 1.0..=1e7;
+        /// part of the budget for the weights of columns
+        share: f64 = 0.2, 0.01..=0.99;
+        /// strength of the ridge, in sum form
+        ridge: Option<f64> = None, 1e-12..=1e15;
+    }
+}
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -38,18 +52,12 @@ pub const METHOD: Method = Method {
     theorem: "Three stages: sums of vectors of length 1, sums of gradients cut to the loss constant, both with Gaussian noise \
               (replace-one twice the sensitivity), and objective perturbation on rows that are mapped, each by itself, with released \
               numbers. The three are composed numerically.",
-    settings: &[
-        ("sparsity", "columns that are kept; four times the rows by default"),
-        ("share", "part of the budget for the weights of columns, from 0 to 1"),
-        ("ridge", "strength of the ridge, in sum form"),
-    ],
+    settings: WeightedColumnsSettings::SETTINGS,
     published: false,
     can: Capabilities { one_score: true, two_classes: true, tunable: false, ..Capabilities::BY_THEOREM },
     plan,
 };
 
-/// Part of the budget for column sums and for the gradient, together.
-const SHARE: f64 = 0.2;
 /// Sums below so many deviations of their noise count as that many.
 const FLOOR: f64 = 1.5;
 /// Expected length of the weights, where noise is small.
@@ -77,14 +85,14 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
             .give("method", "noisy-thresholding"));
     }
     let own = problem.features - usize::from(problem.constant().is_some());
-    let usual = (4.0 * problem.rows.max(1) as f64).min(own as f64);
-    let kept = problem.settings.within("sparsity", usual, 1.0, 1e7)?.round().min(own as f64) as usize;
-    let part = problem.settings.within("share", SHARE, 0.01, 0.99)?;
-    let mut rest = narrowed(&share(problem, 1.0 - part)?, kept + 1);
+    let settings = WeightedColumnsSettings::parse(&problem.settings)?;
+    let kept = (settings.sparsity.unwrap_or(4 * problem.rows.max(1)) as usize).min(own);
+    let part = settings.share;
+    let rest = narrowed(&share(problem, 1.0 - part)?, kept + 1);
     // Weights of raised columns are shorter than those of rows as they are; the rule of `objective` otherwise.
     let ratio = problem.rows.max(1) as f64 / (rest.single_noise()? * loss.lipschitz() * (rest.features as f64).sqrt());
-    rest.settings.0.entry("radius".into()).or_insert(RADIUS * (ratio / 50.0).sqrt().min(1.0));
-    let inner = (objective::METHOD.plan)(&rest)?;
+    let radius = Some(RADIUS * (ratio / 50.0).sqrt().min(1.0));
+    let inner = objective::plan(&rest, ObjectiveSettings { ridge: settings.ridge, radius, ..ObjectiveSettings::default() })?;
     let mechanisms = |nm: f64| -> Result<(Gaussian, Gaussian)> {
         Ok((Gaussian::new(1.0, nm, problem.rows)?, Gaussian::for_gradients(loss.lipschitz(), nm)?))
     };

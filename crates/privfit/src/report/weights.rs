@@ -49,7 +49,7 @@ impl Weights {
     pub(super) fn of(artifact: &Artifact) -> Weights {
         let names = artifact.schema.feature_names();
         let classes = artifact.schema.class_names();
-        let lists = &artifact.model.weights;
+        let lists = artifact.model.weights();
         let mut all: Vec<Weight> = Vec::new();
         let mut zeros = 0;
         for (k, list) in lists.iter().enumerate() {

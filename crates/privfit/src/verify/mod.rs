@@ -19,6 +19,7 @@ use crate::certificate::{Certificate, versions};
 use crate::error::{Error, Result};
 use crate::ledger::Status;
 use crate::ledger::verify::verify_model;
+use crate::older;
 use crate::training::{Guarantee, Training};
 use compare::{groups, numbers};
 use privfit_kernel::account::Event;
@@ -138,7 +139,7 @@ fn unchecked(training: &Training) -> Training {
     // Names of settings are text too: only those that some method or loss has are repeated.
     let mut settings = training.settings.clone();
     settings.retain(|(name, _)| {
-        let named = |m: &crate::method::Method| m.settings.iter().any(|s| s.0 == name);
+        let named = |m: &crate::method::Method| m.has(name);
         crate::method::ALL.iter().any(named) || crate::loss::ALL.iter().any(|l| l.parameters.iter().any(|n| n.name == name))
     });
     Training { method, plan: Vec::new(), reason: None, public: Vec::new(), settings, ..training.clone() }
@@ -149,7 +150,7 @@ fn blank(mut certificate: Certificate) -> Certificate {
     let text = || "not checked".to_string();
     certificate.mechanism.plan = vec![("all of it".into(), text())];
     certificate.unprotected.facts =
-        vec![crate::certificate::Fact { what: "facts that were taken as public".into(), source: text() }];
+        vec![crate::training::Fact { what: "facts that were taken as public".into(), source: text() }];
     certificate.preparation.method = "in a way that was not checked".into();
     certificate.preparation.other = "not checked".into();
     certificate
@@ -183,7 +184,8 @@ fn judge(artifact: &Artifact) -> Examined {
         };
         let mut today = Certificate::derive(facts, &c.declared(), c.identity.ledger.clone());
         today.identity.build.clone_from(&c.identity.build);
-        today.identity.training_sha256 = training_digest(&artifact.training);
+        let digest = if artifact.version > older::LAST { training_digest } else { older::training_digest };
+        today.identity.training_sha256 = digest(&artifact.training);
         today
     };
     if !g.private || g.simulated || !c.guarantee.private {

@@ -60,7 +60,7 @@ fn job(artifact: &Artifact, inputs: &PlanInputs) -> Result<Job> {
         epsilon: g.asked_epsilon,
         delta: Some(g.delta),
         adjacency: g.adjacency,
-        loss: Some(artifact.model.loss.clone()),
+        loss: Some(artifact.model.loss().into()),
         method: t.method.clone(),
         settings: Settings(settings),
         constraint: inputs.constraint,
@@ -154,7 +154,7 @@ impl Replanned {
             ("grade of the numerics", now.numerics == was.numerics),
             // Which sentences go with it is another question.
             ("inputs of the plan", without_texts(&now.inputs) == without_texts(&was.inputs)),
-            ("parameters of the loss", self.loss_parameters == artifact.model.loss_parameters),
+            ("parameters of the loss", self.loss_parameters == artifact.model.loss_parameters()),
         ]
         .into_iter()
         .filter_map(|(what, same)| (!same).then_some(what))

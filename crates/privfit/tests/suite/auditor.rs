@@ -256,7 +256,7 @@ fn every_combination(rows: u64, pairs: u64, slow: bool) -> u64 {
                         continue;
                     }
                     let mut set = std::collections::BTreeMap::new();
-                    if method.settings.iter().any(|s| s.0 == "steps") {
+                    if method.has("steps") {
                         set.insert("steps".to_string(), 4.0);
                     }
                     let question = Question {

@@ -10,7 +10,9 @@ use privfit::job::fit::{Job, prepare};
 use privfit::job::tune::Tuning;
 use privfit::kernel::{Entropy, Numerics};
 use privfit::method::{self, Settings};
+use privfit::model::Model;
 use privfit::report::{Form, ModelReport};
+use privfit::training::Fact;
 use privfit::verify::Answer;
 use privfit::verify::Verdict;
 use privfit::verify::{examine, verify, verify_artifact};
@@ -343,7 +345,7 @@ fn another_program_does_not_hide_sentences() {
     file["artifact"]["training"]["inputs"]["planner"] = json!(9);
     file["artifact"]["training"]["plan"] = json!([["clip", "PERFECT"]]);
     file["artifact"]["certificate"]["mechanism"]["plan"] = json!([["clip", "PERFECT"]]);
-    file["artifact"]["training"]["public"] = json!(["PERFECT"]);
+    file["artifact"]["training"]["public"] = json!([{"what": "PERFECT", "source": "PERFECT"}]);
     file["artifact"]["certificate"]["plain"]["sentence"] = json!("PERFECT");
     file["artifact"]["certificate"]["accounting"]["slack"] = json!("PERFECT");
     let forged = Artifact::from_json(&bound(file)).unwrap();
@@ -381,7 +383,7 @@ fn plans_are_made_again() {
     refused(&again(&|a| a.training.rows = 3), "plan");
     let counted = |a: &mut Artifact, rows: u64| {
         a.training.rows = rows;
-        a.training.public[2] = a.training.public[2].replace(&ROWS.to_string(), &rows.to_string());
+        a.training.public[2].what = a.training.public[2].what.replace(&ROWS.to_string(), &rows.to_string());
     };
     refused(&again(&|a| counted(a, 3)), "plan");
     refused(&again(&|a| a.guarantee.delta = 0.3), "plan");
@@ -399,8 +401,15 @@ fn plans_are_made_again() {
     refused(&again(&|a| a.guarantee.adjacency = Adjacency::ReplaceOne), "plan");
     refused(&again(&|a| a.training.inputs.as_mut().unwrap().constraint = Constraint::L2(1.0)), "plan");
     refused(&again(&|a| a.training.inputs.as_mut().unwrap().auxiliary = Some(u64::MAX)), "plan");
-    refused(&again(&|a| a.model.loss_parameters[0] += 1.0), "plan");
-    refused(&again(&|a| a.training.public.push("settings: nothing else".into())), "plan");
+    let other = |a: &mut Artifact| match &mut a.model {
+        Model::Linear(m) => m.loss_parameters[0] += 1.0,
+        Model::Point(_) => unreachable!(),
+    };
+    refused(&again(&other), "plan");
+    refused(
+        &again(&|a| a.training.public.push(Fact { what: "settings: nothing else".into(), source: "the job".into() })),
+        "plan",
+    );
     // A bound of the schema that is changed by itself: the certificate is about another schema.
     let whole = parsed(&honest);
     refused(&edited(&whole, &[("schema/features/table/0/1/number/max", json!(1e9))]), "identity");
@@ -423,10 +432,39 @@ fn older_files_are_accounted_again() {
     // A newer file does not pass for an older one, nor the other way round.
     let mut newer = parsed(&model("output"));
     newer["artifact"]["version"] = json!(2);
-    damaged(&repaired(&newer), "records other things");
+    damaged(&repaired(&newer), "missing, unknown or of the wrong type");
     let mut older = whole.clone();
     older["artifact"]["version"] = json!(3);
     damaged(&repaired(&older), "records other things");
+    older["artifact"]["version"] = json!(4);
+    damaged(&repaired(&older), "missing, unknown or of the wrong type");
+}
+
+/// Files of format 3 have no kind of model, and sentences in the place of public facts. One with today's plans is checked as a whole;
+/// one with older plans is accounted again, and whoever accepts that says so.
+#[test]
+fn files_of_format_3_are_verified() {
+    let read = |name: &str| {
+        std::fs::read_to_string(format!("{}/tests/corpus/model/format3-{name}.json", env!("CARGO_MANIFEST_DIR"))).unwrap()
+    };
+    for name in ["planner3-mapped", "planner3-mean", "planner3-tuned"] {
+        let text = read(name);
+        assert_eq!(Artifact::from_json(&text).unwrap().version, 3);
+        assert!(verify(&text).unwrap().holds(), "{name}");
+        let whole: Value = serde_json::from_str(&text).unwrap();
+        refused(&edited(&whole, &[("training/public/1", json!("unit of privacy: nobody"))]), "plan");
+        refused(&edited(&whole, &[("training/rows", json!(3))]), "plan");
+    }
+    assert!(matches!(Artifact::from_json(&read("planner3-mean")).unwrap().model, Model::Point(_)));
+    assert!(Artifact::from_json(&read("planner3-mapped")).unwrap().model.map().is_some());
+    for name in ["planner1-objective", "planner1-tuned"] {
+        let text = read(name);
+        let verdict = verify(&text).unwrap();
+        assert_eq!(verdict.answer(), Answer::NotChecked, "{verdict:#?}");
+        assert!(verdict.clone().accept("the certificate", true).is_ok() && verdict.accept("the certificate", false).is_err());
+        let whole: Value = serde_json::from_str(&text).unwrap();
+        refused(&edited(&whole, &[("certificate/guarantee/zero_out", json!(0.01))]), "epsilon under zero-out");
+    }
 }
 
 /// Whether a place is the publisher's word.
@@ -573,7 +611,7 @@ fn shapes_and_versions_are_checked_before_anything_else() {
     };
     damaged(&repaired(&edit("/artifact/model/weights/0", json!([0.5]))), "weights");
     damaged(&repaired(&edit("/artifact/model/weights", json!([]))), "weights");
-    damaged(&repaired(&edit("/artifact/version", json!(4))), "use a newer privfit");
+    damaged(&repaired(&edit("/artifact/version", json!(5))), "use a newer privfit");
     // Before the digest: whoever meets a newer file should hear that, not that it is damaged.
     damaged(&edit("/artifact/version", json!(7)).to_string(), "use a newer privfit");
     damaged(&repaired(&edit("/artifact/version", json!(1))), "fit it again");
@@ -582,6 +620,11 @@ fn shapes_and_versions_are_checked_before_anything_else() {
     let mut more = whole.clone();
     more["artifact"]["certificate"]["plain"]["more"] = json!(1);
     damaged(&repaired(&more), "unknown");
+    let mut more = whole.clone();
+    more["artifact"]["model"]["more"] = json!(1);
+    damaged(&repaired(&more), "unknown");
+    damaged(&repaired(&edit("/artifact/model/kind", json!("oracle"))), "unknown");
+    damaged(&repaired(&edit("/artifact/model/kind", json!("point"))), "missing");
     for group in whole["artifact"]["certificate"].as_object().unwrap().keys() {
         let mut less = whole.clone();
         less["artifact"]["certificate"].as_object_mut().unwrap().remove(group);

@@ -160,7 +160,7 @@ fn train(prepared: &Prepared, data: &Dataset, entropy: &Entropy, threads: usize)
 }
 
 fn flat(artifact: &Artifact) -> Vec<f64> {
-    artifact.model.weights.iter().flatten().copied().collect()
+    artifact.model.weights().iter().flatten().copied().collect()
 }
 
 /// Mean loss of a model on a table, in the units of the loss, over the classes' scores.
@@ -169,7 +169,7 @@ fn mean_loss(artifact: &Artifact, case: &Case, lines: &[String]) -> f64 {
     let mut reader = Csv::open(Box::new(std::io::Cursor::new(text.into_bytes()))).unwrap();
     let encoder = Encoder::new(&artifact.schema, reader.columns(), true).unwrap();
     let entry = loss::find(case.loss).unwrap();
-    let (k, heads) = (artifact.model.classes, artifact.model.weights.len());
+    let (k, heads) = (artifact.model.classes(), artifact.model.weights().len());
     // Losses without scores have none.
     let losses: Vec<_> = (0..if entry.multiclass { 1 } else { heads })
         .filter_map(|h| {
@@ -368,7 +368,7 @@ fn much_budget_gives_the_optimum() {
         let mut zero = train(&prepared, &data, &entropy, 1);
         let least = if case.task.is_empty() {
             // A point: the test finds it without noise.
-            zero.model.weights = vec![point(&schema, case.loss, &lines)];
+            zero.model = zero.model.with_weights(vec![point(&schema, case.loss, &lines)]);
             mean_loss(&zero, &case, &lines)
         } else {
             // The reference: output perturbation with next to no ridge, or gradients for the loss with a kink.
@@ -382,7 +382,8 @@ fn much_budget_gives_the_optimum() {
             let reference = prepare(&best, 4000, false).unwrap();
             mean_loss(&train(&reference, &data, &entropy, 2), &case, &lines)
         };
-        zero.model.weights.iter_mut().flatten().for_each(|w| *w = 0.0);
+        let none = zero.model.weights().iter().map(|w| vec![0.0; w.len()]).collect();
+        zero.model = zero.model.with_weights(none);
         let nothing = mean_loss(&zero, &case, &lines);
         // Weights inside of an L1 ball are further off than a minimiser.
         let far = if case.method == "frank-wolfe" { 0.35 } else { 0.15 };

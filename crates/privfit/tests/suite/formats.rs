@@ -36,7 +36,7 @@ fn weights(schema: &str, files: &[&Path], labels: &[&Path]) -> Result<Vec<Vec<f6
     let prepared = prepare(&job, rows, counted)?;
     let entropy = Entropy::simulated(9);
     let data = prepared.open(&source, &entropy)?;
-    Ok(prepared.train(&data, &Threads::new(1), &entropy, &|| {})?.model.weights)
+    Ok(prepared.train(&data, &Threads::new(1), &entropy, &|| {})?.model.weights().to_vec())
 }
 
 fn npy(shape: &str, kind: &str, body: Vec<u8>) -> Vec<u8> {
@@ -193,7 +193,7 @@ fn frank_wolfe_agrees_on_sparse_and_dense_rows() {
         let data = prepared.open(&source, &Entropy::simulated(1)).unwrap();
         let fits: Vec<Vec<f64>> = (0..300)
             .map(|seed| {
-                prepared.train(&data, &Threads::new(1), &Entropy::simulated(seed), &|| {}).unwrap().model.weights.concat()
+                prepared.train(&data, &Threads::new(1), &Entropy::simulated(seed), &|| {}).unwrap().model.weights().concat()
             })
             .collect();
         let of = |j: usize| {

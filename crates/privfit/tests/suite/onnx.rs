@@ -1,6 +1,7 @@
 //! The structure of exported ONNX files, read back with a small reader of the wire format. That runtimes compute the same numbers is
 //! checked by `crates/privfit-cli/tests/onnx_check.py`.
 
+use privfit::model::Model;
 use privfit::{Artifact, Schema, affine, onnx};
 
 /// Fields of a message: number and bytes (a whole number as its eight bytes).
@@ -51,10 +52,8 @@ fn names(graph: &[u8], field: u64) -> Vec<String> {
 fn model(schema: &str, loss: &str, parameters: &[f64], weights: Vec<Vec<f64>>) -> Artifact {
     let mut artifact = Artifact::from_bytes(include_bytes!("../corpus/model/objective.json")).unwrap();
     artifact.schema = Schema::parse(schema).unwrap();
-    artifact.model.loss = loss.into();
-    artifact.model.loss_parameters = parameters.to_vec();
-    artifact.model.classes = artifact.schema.task().classes();
-    artifact.model.weights = weights;
+    let (loss, classes) = (privfit::loss::find(loss).unwrap(), artifact.schema.task().classes());
+    artifact.model = Model::new(loss, parameters.to_vec(), classes, weights, None);
     artifact
 }
 

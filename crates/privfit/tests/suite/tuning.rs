@@ -83,7 +83,7 @@ fn jobs_that_cannot_be_tuned_are_refused() {
     says("law = \"uniform\"\ndistribution = \"uniform\"\n[grid]\nridge = [3]", "given twice");
     says("distribution = \"cauchy\"\n[grid]\nridge = [3]", "give uniform");
     says("held_out = 0.9\n[grid]\nridge = [3]", "0.01 to 0.5");
-    says("[grid]\nridge = [\"x\"]", "give numbers");
+    says("[grid]\nridge = [\"x\"]", "give a number");
     says("[grid]\nbreadth = [3]", "unknown setting");
     says("[grid]\nmethod = [\"weighted-columns\"]\nsparsity = [2]", "can't be tuned");
     let many: Vec<String> = (0..70).map(|i| format!("{}", 3 + i)).collect();

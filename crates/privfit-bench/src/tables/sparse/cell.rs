@@ -11,7 +11,7 @@ use privfit::engine::Threads;
 use privfit::job::fit::{Job, Prepared, prepare};
 use privfit::kernel::{Entropy, Run};
 use privfit::method::Settings;
-use privfit::model::{Model, RowMap};
+use privfit::model::{LinearModel, Model, RowMap};
 use privfit::training::epsilon as certified;
 
 /// Mean and standard error at a point of the grid, and what was run.
@@ -135,11 +135,9 @@ fn key(parts: &[&str]) -> u64 {
 }
 
 fn measure(judge: &Judge, data: &Data, weights: &[f64], map: Option<RowMap>) -> f64 {
-    let (loss, classes) = match judge {
-        Judge::Classes(_) => ("logistic", 2),
-        _ => ("squared", 0),
-    };
-    let model = Model { loss: loss.into(), loss_parameters: vec![], classes, weights: vec![weights.to_vec()], map };
+    let classes = if matches!(judge, Judge::Classes(_)) { 2 } else { 0 };
+    let (loss, loss_parameters) = (String::new(), vec![]);
+    let model = Model::Linear(LinearModel { loss, loss_parameters, classes, weights: vec![weights.to_vec()], map });
     let score = |row: &privfit::data::encode::Row| {
         let mut out = Vec::new();
         model.scores(row, &mut out);

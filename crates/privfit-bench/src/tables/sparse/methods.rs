@@ -87,7 +87,7 @@ pub(super) fn of(case: &Case) -> impl Iterator<Item = &'static Candidate> {
 
 /// Whether the method, or the one that is chosen, can be told how many columns there are to be.
 pub(super) fn takes_sparsity(name: &str) -> bool {
-    name == "auto" || find(name).is_some_and(|m| m.settings.iter().any(|s| s.0 == "sparsity"))
+    name == "auto" || find(name).is_some_and(|m| m.has("sparsity"))
 }
 
 /// Points at which a method is run, of which the best counts. `rate` is the usual one, `cell` the largest size of a cell, `radii`

@@ -258,9 +258,9 @@ impl Common {
             let mut question = self.question(name, self.rows.unwrap_or(20))?;
             if self.method.is_none() && method::find(name).is_some_and(|m| m.can.many_steps) && self.set.is_empty() {
                 // Plans for many sampled steps take seconds, and what is released has the same grid.
-                question.settings.0.extend(
-                    method::find(name).and_then(|m| m.settings.iter().find(|s| s.0 == "steps")).map(|s| (s.0.to_string(), 5.0)),
-                );
+                if method::find(name).is_some_and(|m| m.has("steps")) {
+                    question.settings.0.insert("steps".into(), 5.0);
+                }
             }
             let subject = Shipped::new(&question)?;
             let maker = RowMaker::new(subject.schema())?;

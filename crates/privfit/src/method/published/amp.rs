@@ -9,9 +9,20 @@ use super::printed::{Amp, AmpSplit, Regime, amp, amp_split, kst12};
 use super::{plain, shares};
 use crate::error::{Error, Result};
 use crate::method::objective::{OUTPUT_SHARE, check, perturbed};
+use crate::method::settings::settings;
 use crate::method::{Method, Plan, Problem};
 use privfit_kernel::LinearTerm;
 use privfit_kernel::Numerics;
+
+settings! {
+    /// Settings of AMP.
+    pub struct AmpSettings {
+        /// part of epsilon and delta for the output noise
+        output_share: f64 = 0.01, 1e-4..=0.9;
+        /// part of the rest for the noise of the linear term
+        noise_share: f64 = 0.95, 0.01..=0.999;
+    }
+}
 
 /// Row of the list.
 pub const AMP: Method = Method {
@@ -21,17 +32,13 @@ pub const AMP: Method = Method {
     guarantee: "printed: (epsilon, delta), replace-one; holds for linear models, by another proof",
     source: "Iyengar et al. 2019, algorithm 1",
     theorem: super::THEOREM,
-    settings: &[
-        ("output_share", "part of epsilon and delta for the output noise"),
-        ("noise_share", "part of the rest for the noise of the linear term"),
-    ],
+    settings: AmpSettings::SETTINGS,
     published: true,
     can: Capabilities { smooth: true, numerics: Numerics::Bounded, ..Capabilities::PUBLISHED },
     plan: |problem| {
         let problem = plain(problem);
         let (_, epsilon, delta) = shares(&problem, "published-amp")?;
-        let f = problem.settings.within("output_share", 0.01, 1e-4, 0.9)?;
-        let f1 = problem.settings.within("noise_share", 0.95, 0.01, 0.999)?;
+        let AmpSettings { output_share: f, noise_share: f1 } = AmpSettings::parse(&problem.settings)?;
         let epsilon1 = (1.0 - f) * epsilon;
         let rows = problem.rows.max(2) as f64;
         let split = AmpSplit {

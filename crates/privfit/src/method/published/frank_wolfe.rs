@@ -7,8 +7,19 @@ use super::printed::{frank_wolfe_scale, frank_wolfe_step};
 use super::{plain, shares};
 use crate::error::Result;
 use crate::method::frank_wolfe::{FrankWolfe, polytope};
+use crate::method::settings::settings;
 use crate::method::{Method, Plan, Problem};
 use privfit_kernel::Exponential;
+
+settings! {
+    /// Settings of the published Frank-Wolfe.
+    pub struct PublishedFrankWolfeSettings {
+        /// number of steps
+        steps: u64 = 50, 1.0..=1e6;
+        /// cells are clipped at this size: L of the publication
+        cap: f64 = 1.0, 1e-4..=1.0;
+    }
+}
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -18,7 +29,7 @@ pub const METHOD: Method = Method {
     guarantee: "printed: (epsilon, delta), replace-one; overshoots a little",
     source: "Iyengar et al. 2019, algorithm 5, after Talwar et al. 2015",
     theorem: super::THEOREM,
-    settings: &[("steps", "number of steps"), ("cap", "cells are clipped at this size, from 0 to 1: L of the publication")],
+    settings: PublishedFrankWolfeSettings::SETTINGS,
     published: true,
     can: Capabilities { in_l1_ball: true, many_steps: true, ..Capabilities::PUBLISHED },
     plan,
@@ -27,9 +38,8 @@ pub const METHOD: Method = Method {
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let problem = plain(problem);
     let (losses, epsilon, delta) = shares(&problem, "published-p-fw")?;
-    let (vertex, simplex) = polytope(&problem)?;
-    let steps = problem.settings.within("steps", 50.0, 1.0, 1e6)?.round() as u64;
-    let cap = problem.settings.within("cap", 1.0, 1e-4, 1.0)?;
+    let (vertex, simplex) = polytope(&problem, None)?;
+    let PublishedFrankWolfeSettings { steps, cap } = PublishedFrankWolfeSettings::parse(&problem.settings)?;
     let rows = problem.rows.max(1) as f64;
     // Of the average loss on a vertex of length `vertex`; ours is for one coordinate of the sum.
     let scale = frank_wolfe_scale(cap, vertex, steps as f64, rows, epsilon, delta) * rows / vertex;

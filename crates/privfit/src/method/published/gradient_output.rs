@@ -7,8 +7,19 @@ use super::{plain, shares};
 use crate::error::Result;
 use crate::method::end_noise::{Recipe, check, with_deviation};
 use crate::method::output_gd::RADIUS;
+use crate::method::settings::settings;
 use crate::method::{Method, Plan, Problem};
 use privfit_kernel::{Numerics, StepSchedule};
+
+settings! {
+    /// Settings of the published gradient descent.
+    pub struct PublishedOutputGdSettings {
+        /// number of steps
+        steps: Option<u64> = None, 1.0..=1e7;
+        /// ridge of the average loss; 0 for the convex form
+        mu: f64 = 0.0, 0.0..=1e3;
+    }
+}
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -18,7 +29,7 @@ pub const METHOD: Method = Method {
     guarantee: "printed: (epsilon, delta), replace-one; holds with room below epsilon 8.5",
     source: "Zhang et al. 2017, algorithm 1",
     theorem: super::THEOREM,
-    settings: &[("steps", "number of steps"), ("mu", "ridge of the average loss; 0 for the convex form")],
+    settings: PublishedOutputGdSettings::SETTINGS,
     published: true,
     can: Capabilities { smooth: true, numerics: Numerics::Bounded, ..Capabilities::PUBLISHED },
     plan,
@@ -29,7 +40,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let (_, epsilon, delta) = shares(&problem, "published-output-gd")?;
     let losses = check(&problem, "published-output-gd")?;
     let loss = &losses[0];
-    let mu = problem.settings.within("mu", 0.0, 0.0, 1e3)?;
+    let PublishedOutputGdSettings { steps, mu } = PublishedOutputGdSettings::parse(&problem.settings)?;
     let rows = problem.rows.max(1) as f64;
     let facts = GdFacts {
         rows,
@@ -41,7 +52,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         delta,
     };
     let usual = if mu > 0.0 { gd_steps_strong(&facts, mu) } else { gd_steps_convex(&facts) };
-    let steps = problem.settings.within("steps", usual as f64, 1.0, 1e7)?.round();
+    let steps = steps.unwrap_or(usual) as f64;
     let rate = if mu > 0.0 { 1.0 / (mu + loss.smoothness()) } else { 1.0 / loss.smoothness() };
     let sensitivity = if mu > 0.0 {
         gd_sensitivity_strong(loss.lipschitz(), mu, loss.smoothness(), rows)

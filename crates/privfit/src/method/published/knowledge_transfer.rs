@@ -10,6 +10,7 @@ use super::printed::knowledge_transfer_deviation;
 use super::{plain, shares};
 use crate::error::Result;
 use crate::method::block_learner::learner;
+use crate::method::settings::settings;
 use crate::method::support::{one_score, sparsity};
 use crate::method::teacher::{Answers, student};
 use crate::method::vector_noise::VectorNoise;
@@ -21,6 +22,18 @@ use privfit_kernel::account::Event;
 use privfit_kernel::engine::Needs;
 use privfit_kernel::{Average, Batch, Learner, Project, PublicRows, Run, Sensitive, SparseModel, Train};
 
+settings! {
+    /// Settings of the published knowledge transfer.
+    pub struct KnowledgeTransferSettings {
+        /// weights of teacher and student
+        sparsity: Option<u64> = None, 1.0..=1e7;
+        /// ridge of the average loss
+        ridge: Option<f64> = None, 1e-9..=1e6;
+        /// public rows that are generated for the student; as many as records by default
+        rows: Option<u64> = None, 0.0..=1e6;
+    }
+}
+
 /// Row of the list.
 pub const METHOD: Method = Method {
     name: "published-knowledge-transfer",
@@ -29,15 +42,21 @@ pub const METHOD: Method = Method {
     guarantee: "printed: (epsilon, delta), replace-one; in truth none",
     source: "Wang, Gu 2020, algorithm 1",
     theorem: super::THEOREM,
-    settings: &[
-        ("sparsity", "weights of teacher and student"),
-        ("ridge", "ridge of the average loss"),
-        ("rows", "public rows that are generated for the student; as many as records by default"),
-    ],
+    settings: KnowledgeTransferSettings::SETTINGS,
     published: true,
     can: Capabilities { one_score: true, numerics: Numerics::Bounded, ..Capabilities::PUBLISHED },
     plan,
 };
+
+settings! {
+    /// Settings of hard thresholding without noise.
+    pub struct BaselineSettings {
+        /// weights that are kept
+        sparsity: Option<u64> = None, 1.0..=1e7;
+        /// ridge of the average loss
+        ridge: f64 = 0.0, 0.0..=1e6;
+    }
+}
 
 /// Row of the list.
 pub const BASELINE: Method = Method {
@@ -47,7 +66,7 @@ pub const BASELINE: Method = Method {
     guarantee: "none: no noise at all",
     source: "Jain, Tewari, Kar 2014; the baseline without privacy",
     theorem: super::THEOREM,
-    settings: &[("sparsity", "weights that are kept"), ("ridge", "ridge of the average loss")],
+    settings: BaselineSettings::SETTINGS,
     published: true,
     can: Capabilities { one_score: true, ..Capabilities::PUBLISHED },
     plan: baseline,
@@ -66,14 +85,14 @@ struct Transfer {
 const UNCUT: f64 = 1e12;
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
-    let mut problem = plain(problem);
+    let problem = plain(problem);
     let (_, epsilon, delta) = shares(&problem, "published-knowledge-transfer")?;
     let loss = one_score(&problem, "published-knowledge-transfer")?;
-    problem.settings.0.entry("rows".into()).or_insert(problem.rows as f64);
-    let count = sparsity(&problem)?;
+    let settings = KnowledgeTransferSettings::parse(&problem.settings)?;
+    let count = sparsity(&problem, settings.sparsity);
     let cell = problem.largest_cell();
-    let ridge = problem.settings.within("ridge", 0.1 * cell * cell, 1e-9, 1e6)?;
-    let answers = Answers::new(&problem)?;
+    let ridge = settings.ridge.unwrap_or(0.1 * cell * cell);
+    let answers = Answers::new(&problem, settings.rows.unwrap_or(problem.rows.min(1_000_000)));
     let columns: Vec<usize> = (0..problem.features).collect();
     let (Some(rows), Some(m)) = (answers.rows(&columns), answers.count()) else {
         return Err(crate::error::Error::misuse("published-knowledge-transfer needs public rows: add ").give("set", "rows=1000"));
@@ -101,8 +120,9 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
 fn baseline(problem: &Problem) -> Result<Box<dyn Plan>> {
     let problem = plain(problem);
     one_score(&problem, "hard-thresholding-without-noise")?;
-    let count = sparsity(&problem)?;
-    let ridge = problem.settings.within("ridge", 0.0, 0.0, 1e6)?;
+    let settings = BaselineSettings::parse(&problem.settings)?;
+    let count = sparsity(&problem, settings.sparsity);
+    let ridge = settings.ridge;
     Ok(Box::new(Transfer {
         learner: learner(&problem, count, ridge)?,
         student: None,

@@ -8,8 +8,19 @@ use crate::constraint::Constraint;
 use crate::error::Result;
 use crate::method::noisy_gd::{Answer, Steps};
 use crate::method::noisy_projected_sgd::radius_of;
+use crate::method::settings::settings;
 use crate::method::{Method, Plan, Problem};
 use privfit_kernel::{Gaussian, Rate, planned_step};
+
+settings! {
+    /// Settings of the SGD of the lecture notes.
+    pub struct NotesSgdSettings {
+        /// records to a step
+        batch: u64 = 50, 1.0..=1e9;
+        /// number of steps; (n/batch)^2 in the publication
+        steps: Option<u64> = None, 1.0..=1e12;
+    }
+}
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -19,7 +30,7 @@ pub const METHOD: Method = Method {
     guarantee: "printed: (epsilon, delta), replace-one; holds with much room, by another proof",
     source: "lecture notes on private empirical risk minimisation, algorithm 3, after Bassily et al. 2014",
     theorem: super::THEOREM,
-    settings: &[("batch", "records to a step"), ("steps", "number of steps; (n/batch)^2 in the publication")],
+    settings: NotesSgdSettings::SETTINGS,
     published: true,
     can: Capabilities { many_steps: true, ..Capabilities::PUBLISHED },
     plan,
@@ -29,8 +40,9 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let problem = plain(problem);
     let (losses, epsilon, delta) = shares(&problem, "published-notes-sgd")?;
     let rows = problem.rows.max(2) as f64;
-    let batch = problem.settings.within("batch", 50.0, 1.0, 1e9)?.round().min(rows);
-    let steps = problem.settings.within("steps", (rows / batch).powi(2).min(5000.0), 1.0, 1e12)?.round() as u64;
+    let settings = NotesSgdSettings::parse(&problem.settings)?;
+    let batch = (settings.batch as f64).min(rows);
+    let steps = settings.steps.unwrap_or((rows / batch).powi(2).min(5000.0).round() as u64);
     let bound = losses[0].lipschitz();
     // On n times one gradient; on one gradient, or the sum of a batch, an n-th of it.
     let sigma = notes_sgd_sigma(bound, rows, epsilon, delta);

@@ -9,9 +9,28 @@ use super::printed::{
 use super::{plain, shares};
 use crate::error::Result;
 use crate::method::end_noise::{Recipe, check, with_deviation};
+use crate::method::settings::{Decay, settings};
 use crate::method::{Method, Plan, Problem};
 use privfit_kernel::Numerics;
 use privfit_kernel::StepSchedule;
+
+settings! {
+    /// Settings of the published permutation SGD.
+    pub struct PublishedPermutationSettings {
+        /// passes over the data
+        passes: u64 = 10, 1.0..=1e6;
+        /// records to a batch
+        batch: u64 = 50, 1.0..=1e9;
+        /// length of a step
+        rate: f64 = 0.1, 1e-9..=1e9;
+        /// how steps shrink; the names may be given as 0, 1, 2
+        schedule: Decay = Decay::Constant, 0.0..=2.0;
+        /// power of the number of rows in decreasing and square-root steps
+        power: f64 = 0.5, 0.0..=1.0;
+        /// whether a short last batch is divided by its own size, as in the released program
+        own_size: bool = false, 0.0..=1.0;
+    }
+}
 
 /// Row of the list.
 pub const CONVEX: Method = Method {
@@ -21,18 +40,25 @@ pub const CONVEX: Method = Method {
     guarantee: "printed: (epsilon, delta), replace-one; false where rate > 2/smoothness",
     source: "Iyengar et al. 2019, algorithm 2, after Wu et al. 2017",
     theorem: super::THEOREM,
-    settings: &[
-        ("passes", "passes over the data"),
-        ("batch", "records to a batch"),
-        ("rate", "length of a step"),
-        ("schedule", "0 constant, 1 decreasing, 2 square-root steps"),
-        ("power", "power of the number of rows in the last two"),
-        ("own_size", "1: a short last batch is divided by its own size, as in the released program"),
-    ],
+    settings: PublishedPermutationSettings::SETTINGS,
     published: true,
     can: Capabilities { smooth: true, numerics: Numerics::Bounded, many_steps: true, ..Capabilities::PUBLISHED },
     plan: convex,
 };
+
+settings! {
+    /// Settings of the published strongly convex permutation SGD.
+    pub struct PublishedStrongSettings {
+        /// passes over the data
+        passes: u64 = 200, 1.0..=1e6;
+        /// records to a batch
+        batch: u64 = 50, 1.0..=1e9;
+        /// ridge of the average loss
+        lambda: f64 = 1e-3, 1e-9..=1e3;
+        /// whether steps count updates, as the proof and the released program do
+        global: bool = false, 0.0..=1.0;
+    }
+}
 
 /// Row of the list.
 pub const STRONG: Method = Method {
@@ -42,12 +68,7 @@ pub const STRONG: Method = Method {
     guarantee: "printed: (epsilon, delta), replace-one; false as printed, the counter being that of passes",
     source: "Iyengar et al. 2019, algorithm 3, after Wu et al. 2017",
     theorem: super::THEOREM,
-    settings: &[
-        ("passes", "passes over the data"),
-        ("batch", "records to a batch"),
-        ("lambda", "ridge of the average loss"),
-        ("global", "1: steps count updates, as the proof and the released program do"),
-    ],
+    settings: PublishedStrongSettings::SETTINGS,
     published: true,
     can: Capabilities { smooth: true, numerics: Numerics::Bounded, many_steps: true, ..Capabilities::PUBLISHED },
     plan: strong,
@@ -57,26 +78,24 @@ fn convex(problem: &Problem) -> Result<Box<dyn Plan>> {
     let problem = plain(problem);
     let (_, epsilon, delta) = shares(&problem, "published-p-psgd")?;
     let losses = check(&problem, "published-p-psgd")?;
-    let settings = &problem.settings;
+    let settings = PublishedPermutationSettings::parse(&problem.settings)?;
     let rows = problem.rows.max(1) as f64;
-    let passes = settings.within("passes", 10.0, 1.0, 1e6)?.round();
-    let batch = settings.within("batch", 50.0, 1.0, 1e9)?.round().min(rows);
-    let rate = settings.within("rate", 0.1, 1e-9, 1e9)?;
-    let power = settings.within("power", 0.5, 0.0, 1.0)?;
+    let passes = settings.passes as f64;
+    let batch = (settings.batch as f64).min(rows);
+    let (rate, power) = (settings.rate, settings.power);
     // The smoothness that the publication takes: L^2 = 1.
     let (scale, offset) = (2.0, rows.powf(power));
-    let (schedule, sensitivity) = match settings.within("schedule", 0.0, 0.0, 2.0)?.round() as u32 {
-        0 => (StepSchedule::Constant(rate), psgd_sensitivity_constant(passes, rate, 1.0, batch)),
-        1 => {
+    let (schedule, sensitivity) = match settings.schedule {
+        Decay::Constant => (StepSchedule::Constant(rate), psgd_sensitivity_constant(passes, rate, 1.0, batch)),
+        Decay::Decreasing => {
             (StepSchedule::Decreasing { scale, offset }, psgd_sensitivity_decreasing(passes as u64, 1.0, 1.0, rows, batch, power))
         }
-        _ => (
+        Decay::SquareRoot => (
             StepSchedule::SquareRoot { scale, offset },
             psgd_sensitivity_square_root(passes as u64, 1.0, 1.0, rows, batch, power),
         ),
     };
-    let own_size = settings.within("own_size", 0.0, 0.0, 1.0)? > 0.5;
-    let recipe = Recipe { ridge: 0.0, batch: Some(batch as usize), passes: passes as u64, schedule, own_size };
+    let recipe = Recipe { ridge: 0.0, batch: Some(batch as usize), passes: passes as u64, schedule, own_size: settings.own_size };
     with_deviation(&problem, losses, recipe, psgd_sigma(sensitivity, epsilon, delta))
 }
 
@@ -84,14 +103,14 @@ fn strong(problem: &Problem) -> Result<Box<dyn Plan>> {
     let problem = plain(problem);
     let (_, epsilon, delta) = shares(&problem, "published-p-scpsgd")?;
     let losses = check(&problem, "published-p-scpsgd")?;
-    let settings = &problem.settings;
+    let settings = PublishedStrongSettings::parse(&problem.settings)?;
     let rows = problem.rows.max(1) as f64;
-    let passes = settings.within("passes", 200.0, 1.0, 1e6)?.round() as u64;
-    let batch = settings.within("batch", 50.0, 1.0, 1e9)?.round().min(rows) as usize;
-    let lambda = settings.within("lambda", 1e-3, 1e-9, 1e3)?;
+    let passes = settings.passes;
+    let batch = (settings.batch as f64).min(rows) as usize;
+    let lambda = settings.lambda;
     let (cap, strength) = (1.0, lambda);
-    let global = settings.within("global", 0.0, 0.0, 1.0)? > 0.5;
-    let schedule = if global { StepSchedule::Strong { cap, strength } } else { StepSchedule::StrongByPass { cap, strength } };
+    let schedule =
+        if settings.global { StepSchedule::Strong { cap, strength } } else { StepSchedule::StrongByPass { cap, strength } };
     let recipe = Recipe { ridge: lambda, batch: Some(batch), passes, schedule, own_size: false };
     with_deviation(&problem, losses, recipe, scpsgd_sigma(1.0, lambda, rows, epsilon, delta))
 }

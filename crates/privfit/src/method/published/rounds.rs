@@ -7,9 +7,18 @@ use super::printed::{rrpsgd_sigma, rrpsgd_step};
 use super::{plain, shares};
 use crate::error::Result;
 use crate::method::noisy_gd::{Answer, Steps};
+use crate::method::settings::settings;
 use crate::method::{Method, Plan, Problem, needs_smooth};
 use privfit_kernel::account::Event;
 use privfit_kernel::{Gaussian, Rate, planned_step};
+
+settings! {
+    /// Settings of the published random-round SGD.
+    pub struct PublishedRoundsSettings {
+        /// most steps; n^2 in the publication
+        steps: Option<u64> = None, 1.0..=1e12;
+    }
+}
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -19,7 +28,7 @@ pub const METHOD: Method = Method {
     guarantee: "printed: (epsilon, delta), replace-one; holds with room, by another proof",
     source: "Zhang et al. 2017, algorithm 2",
     theorem: super::THEOREM,
-    settings: &[("steps", "most steps; n^2 in the publication")],
+    settings: PublishedRoundsSettings::SETTINGS,
     published: true,
     can: Capabilities { smooth: true, many_steps: true, ..Capabilities::PUBLISHED },
     plan,
@@ -31,7 +40,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     needs_smooth(&problem, "published-rrpsgd")?;
     let loss = &losses[0];
     let rows = problem.rows.max(2) as f64;
-    let steps = problem.settings.within("steps", (rows * rows).min(5000.0), 1.0, 1e12)?.round() as u64;
+    let steps = PublishedRoundsSettings::parse(&problem.settings)?.steps.unwrap_or((rows * rows).min(5000.0) as u64);
     let sigma = rrpsgd_sigma(loss.lipschitz(), rows, epsilon, delta);
     let mechanism = Gaussian::for_gradients(loss.lipschitz(), sigma / loss.lipschitz())?;
     let sampled = Some(Rate::new(1.0 / rows)?);

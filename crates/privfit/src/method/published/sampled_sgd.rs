@@ -7,8 +7,23 @@ use super::printed::sgd_sigma;
 use super::{plain, shares};
 use crate::error::Result;
 use crate::method::noisy_gd::{Answer, Steps};
+use crate::method::settings::settings;
 use crate::method::{Method, Plan, Problem};
 use privfit_kernel::{Gaussian, Rate, planned_step};
+
+settings! {
+    /// Settings of the published private SGD.
+    pub struct PublishedSgdSettings {
+        /// number of steps
+        steps: u64 = 1000, 1.0..=1e7;
+        /// records to a step
+        batch: u64 = 50, 1.0..=1e9;
+        /// length of a step
+        rate: f64 = 1.0, 1e-9..=1e9;
+        /// ridge of the average loss
+        lambda: f64 = 0.0, 0.0..=1.0;
+    }
+}
 
 /// Row of the list.
 pub const METHOD: Method = Method {
@@ -18,12 +33,7 @@ pub const METHOD: Method = Method {
     guarantee: "printed: (epsilon, delta), replace-one; false unless the noise exceeds one gradient",
     source: "Iyengar et al. 2019, algorithm 4, after Bassily et al. 2014",
     theorem: super::THEOREM,
-    settings: &[
-        ("steps", "number of steps"),
-        ("batch", "records to a step"),
-        ("rate", "length of a step"),
-        ("lambda", "ridge of the average loss"),
-    ],
+    settings: PublishedSgdSettings::SETTINGS,
     published: true,
     can: Capabilities { many_steps: true, ..Capabilities::PUBLISHED },
     plan,
@@ -32,12 +42,9 @@ pub const METHOD: Method = Method {
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let problem = plain(problem);
     let (losses, epsilon, delta) = shares(&problem, "published-p-sgd")?;
-    let settings = &problem.settings;
+    let PublishedSgdSettings { steps, batch, rate, lambda } = PublishedSgdSettings::parse(&problem.settings)?;
     let rows = problem.rows.max(1) as f64;
-    let steps = settings.within("steps", 1000.0, 1.0, 1e7)?.round() as u64;
-    let batch = settings.within("batch", 50.0, 1.0, 1e9)?.round().min(rows);
-    let rate = settings.within("rate", 1.0, 1e-9, 1e9)?;
-    let lambda = settings.within("lambda", 0.0, 0.0, 1.0)?;
+    let batch = (batch as f64).min(rows);
     let sampled = (batch < rows).then(|| Rate::new(batch / rows)).transpose()?;
     let clip = losses[0].lipschitz();
     let noise_multiplier = sgd_sigma(1.0, steps as f64, rows, epsilon, delta) * batch;

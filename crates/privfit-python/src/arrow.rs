@@ -1,213 +1,119 @@
-//! Tables by the Arrow C stream interface: Polars, pyarrow, pandas, DuckDB and whatever else has `__arrow_c_stream__`. A small reader for
-//! numbers, truth values, texts and dictionaries, which stay where they are.
+//! Tables by the Arrow C stream interface: Polars, pyarrow, pandas, DuckDB and whatever else has `__arrow_c_stream__`. Cells are read
+//! where they are: numbers, truth values, texts and dictionaries.
 
 use crate::error::misuse;
 use crate::interrupt::poll;
+use arrow_array::cast::AsArray;
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use arrow_array::types::*;
+use arrow_array::{Array, ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, LargeBinaryArray, PrimitiveArray, RecordBatch};
+use arrow_schema::DataType;
 use privfit::data::Cell;
 use privfit::data::memory::Column;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
 
-#[repr(C)]
-struct ArrowSchema {
-    format: *const c_char,
-    name: *const c_char,
-    metadata: *const c_char,
-    flags: i64,
-    n_children: i64,
-    children: *mut *mut ArrowSchema,
-    dictionary: *mut ArrowSchema,
-    release: Option<unsafe extern "C" fn(*mut ArrowSchema)>,
-    private_data: *mut c_void,
-}
-
-#[repr(C)]
-struct ArrowArray {
-    length: i64,
-    null_count: i64,
-    offset: i64,
-    n_buffers: i64,
-    n_children: i64,
-    buffers: *mut *const c_void,
-    children: *mut *mut ArrowArray,
-    dictionary: *mut ArrowArray,
-    release: Option<unsafe extern "C" fn(*mut ArrowArray)>,
-    private_data: *mut c_void,
-}
-
-#[repr(C)]
-struct ArrowArrayStream {
-    get_schema: Option<unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowSchema) -> c_int>,
-    get_next: Option<unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowArray) -> c_int>,
-    get_last_error: Option<unsafe extern "C" fn(*mut ArrowArrayStream) -> *const c_char>,
-    release: Option<unsafe extern "C" fn(*mut ArrowArrayStream)>,
-    private_data: *mut c_void,
-}
-
-/// What owns foreign memory gives it back when it is dropped.
-macro_rules! released {
-    ($type:ty) => {
-        impl Drop for $type {
-            fn drop(&mut self) {
-                if let Some(release) = self.release {
-                    // SAFETY: the interface's own function, called once, because it marks the struct as released.
-                    unsafe { release(self) };
-                }
-            }
-        }
-    };
-}
-released!(ArrowSchema);
-released!(ArrowArray);
-released!(ArrowArrayStream);
-
-/// A batch that stays alive as long as a column of it does.
-struct Batch(ArrowArray);
-
-// SAFETY: by the interface the memory behind an array does not change, and it may be given back on any thread.
-unsafe impl Send for Batch {}
-// SAFETY: the same.
-unsafe impl Sync for Batch {}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Kind {
+/// The cells of one column in one batch. Texts are bytes: nobody has checked that they are UTF-8.
+enum Chunk {
     Null,
-    Bool,
-    I8,
-    I16,
-    I32,
-    I64,
-    U8,
-    U16,
-    U32,
-    U64,
-    F32,
-    F64,
-    Text32,
-    Text64,
-    View,
+    Bool(BooleanArray),
+    I8(PrimitiveArray<Int8Type>),
+    I16(PrimitiveArray<Int16Type>),
+    I32(PrimitiveArray<Int32Type>),
+    I64(PrimitiveArray<Int64Type>),
+    U8(PrimitiveArray<UInt8Type>),
+    U16(PrimitiveArray<UInt16Type>),
+    U32(PrimitiveArray<UInt32Type>),
+    U64(PrimitiveArray<UInt64Type>),
+    F32(PrimitiveArray<Float32Type>),
+    F64(PrimitiveArray<Float64Type>),
+    Text(BinaryArray),
+    LongText(LargeBinaryArray),
+    View(BinaryViewArray),
+    /// Places in a list of values.
+    Dictionary(Box<Chunk>, Box<Chunk>, usize),
 }
 
-impl Kind {
-    fn of(format: &str) -> Option<Kind> {
-        Some(match format {
-            "n" => Kind::Null,
-            "b" => Kind::Bool,
-            "c" => Kind::I8,
-            "s" => Kind::I16,
-            "i" => Kind::I32,
-            "l" => Kind::I64,
-            "C" => Kind::U8,
-            "S" => Kind::U16,
-            "I" => Kind::U32,
-            "L" => Kind::U64,
-            "f" => Kind::F32,
-            "g" => Kind::F64,
-            "u" | "z" => Kind::Text32,
-            "U" | "Z" => Kind::Text64,
-            "vu" | "vz" => Kind::View,
+impl Chunk {
+    /// None if cells of this type are not read.
+    fn of(array: &ArrayRef) -> Option<Chunk> {
+        Some(match array.data_type() {
+            DataType::Null => Chunk::Null,
+            DataType::Boolean => Chunk::Bool(array.as_boolean().clone()),
+            DataType::Int8 => Chunk::I8(array.as_primitive().clone()),
+            DataType::Int16 => Chunk::I16(array.as_primitive().clone()),
+            DataType::Int32 => Chunk::I32(array.as_primitive().clone()),
+            DataType::Int64 => Chunk::I64(array.as_primitive().clone()),
+            DataType::UInt8 => Chunk::U8(array.as_primitive().clone()),
+            DataType::UInt16 => Chunk::U16(array.as_primitive().clone()),
+            DataType::UInt32 => Chunk::U32(array.as_primitive().clone()),
+            DataType::UInt64 => Chunk::U64(array.as_primitive().clone()),
+            DataType::Float32 => Chunk::F32(array.as_primitive().clone()),
+            DataType::Float64 => Chunk::F64(array.as_primitive().clone()),
+            DataType::Utf8 => Chunk::Text(array.as_string::<i32>().clone().into()),
+            DataType::LargeUtf8 => Chunk::LongText(array.as_string::<i64>().clone().into()),
+            DataType::Utf8View => Chunk::View(array.as_string_view().clone().to_binary_view()),
+            DataType::Binary => Chunk::Text(array.as_binary::<i32>().clone()),
+            DataType::LargeBinary => Chunk::LongText(array.as_binary::<i64>().clone()),
+            DataType::BinaryView => Chunk::View(array.as_binary_view().clone()),
+            DataType::Dictionary(..) => {
+                let dictionary = array.as_any_dictionary();
+                let keys: ArrayRef = arrow_array::make_array(dictionary.keys().to_data());
+                let values = dictionary.values();
+                Chunk::Dictionary(Box::new(Chunk::of(&keys)?), Box::new(Chunk::of(values)?), values.len())
+            }
             _ => return None,
         })
     }
-}
-
-/// The cells of one column in one batch.
-struct Chunk {
-    kind: Kind,
-    offset: usize,
-    length: usize,
-    buffers: Vec<*const u8>,
-    dictionary: Option<Box<Chunk>>,
-    _batch: Arc<Batch>,
-}
-
-// SAFETY: pointers into the batch that is kept alive beside them, and only read.
-unsafe impl Send for Chunk {}
-// SAFETY: the same.
-unsafe impl Sync for Chunk {}
-
-impl Chunk {
-    /// SAFETY: schema and array are a valid pair of the interface, and the array is part of the batch.
-    unsafe fn of(schema: &ArrowSchema, array: &ArrowArray, before: usize, length: usize, batch: &Arc<Batch>) -> Option<Chunk> {
-        // SAFETY: by the contract of this function.
-        unsafe {
-            let kind = Kind::of(CStr::from_ptr(schema.format).to_str().ok()?)?;
-            let buffers = (0..array.n_buffers as usize).map(|i| (*array.buffers.add(i)).cast::<u8>()).collect();
-            let dictionary = match (schema.dictionary.as_ref(), array.dictionary.as_ref()) {
-                (Some(schema), Some(values)) => Some(Box::new(Chunk::of(schema, values, 0, values.length as usize, batch)?)),
-                _ => None,
-            };
-            Some(Chunk { kind, offset: array.offset as usize + before, length, buffers, dictionary, _batch: batch.clone() })
-        }
-    }
-
-    /// The number at a place of a buffer.
-    ///
-    /// SAFETY: the buffer has such a place.
-    unsafe fn number<T: Copy>(&self, buffer: usize, at: usize) -> T {
-        // SAFETY: by the contract of this function.
-        unsafe { self.buffers[buffer].cast::<T>().add(at).read_unaligned() }
-    }
 
     fn cell(&self, row: usize) -> Cell<'_> {
-        assert!(row < self.length);
-        let at = self.offset + row;
-        let validity = self.buffers.first().copied().unwrap_or(std::ptr::null());
-        // SAFETY: a place of the column, whose buffers are as the format says.
-        unsafe {
-            if self.kind == Kind::Null || !validity.is_null() && validity.add(at / 8).read() >> (at % 8) & 1 == 0 {
-                return Cell::Missing;
-            }
-            let number = match self.kind {
-                Kind::Null => return Cell::Missing,
-                Kind::Bool => f64::from(self.number::<u8>(1, at / 8) >> (at % 8) & 1),
-                Kind::I8 => f64::from(self.number::<i8>(1, at)),
-                Kind::I16 => f64::from(self.number::<i16>(1, at)),
-                Kind::I32 => f64::from(self.number::<i32>(1, at)),
-                Kind::I64 => self.number::<i64>(1, at) as f64,
-                Kind::U8 => f64::from(self.number::<u8>(1, at)),
-                Kind::U16 => f64::from(self.number::<u16>(1, at)),
-                Kind::U32 => f64::from(self.number::<u32>(1, at)),
-                Kind::U64 => self.number::<u64>(1, at) as f64,
-                Kind::F32 => f64::from(self.number::<f32>(1, at)),
-                Kind::F64 => self.number::<f64>(1, at),
-                Kind::Text32 => {
-                    let (start, end) = (self.number::<i32>(1, at) as usize, self.number::<i32>(1, at + 1) as usize);
-                    return self.text(2, start, end - start);
-                }
-                Kind::Text64 => {
-                    let (start, end) = (self.number::<i64>(1, at) as usize, self.number::<i64>(1, at + 1) as usize);
-                    return self.text(2, start, end - start);
-                }
-                Kind::View => {
-                    // Sixteen bytes: the length, then the text itself, or where it is.
-                    let length = self.number::<i32>(1, 4 * at) as usize;
-                    if length <= 12 {
-                        return self.text(1, 16 * at + 4, length);
-                    }
-                    let (buffer, start) =
-                        (self.number::<i32>(1, 4 * at + 2) as usize, self.number::<i32>(1, 4 * at + 3) as usize);
-                    return self.text(2 + buffer, start, length);
-                }
-            };
-            match &self.dictionary {
-                Some(values) if number >= 0.0 && (number as usize) < values.length => values.cell(number as usize),
-                Some(_) => Cell::Missing,
-                None if number.is_nan() => Cell::Missing,
-                None => Cell::Number(number),
+        fn number<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>, row: usize, read: impl Fn(T::Native) -> f64) -> Cell<'_> {
+            match array.is_valid(row).then(|| read(array.value(row))) {
+                Some(number) if !number.is_nan() => Cell::Number(number),
+                _ => Cell::Missing,
             }
         }
-    }
-
-    /// SAFETY: the buffer has these bytes.
-    unsafe fn text(&self, buffer: usize, start: usize, length: usize) -> Cell<'_> {
-        if length == 0 {
-            return Cell::Text(b"");
+        match self {
+            Chunk::Null => Cell::Missing,
+            Chunk::Bool(a) if a.is_valid(row) => Cell::Number(f64::from(u8::from(a.value(row)))),
+            Chunk::Bool(_) => Cell::Missing,
+            Chunk::I8(a) => number(a, row, f64::from),
+            Chunk::I16(a) => number(a, row, f64::from),
+            Chunk::I32(a) => number(a, row, f64::from),
+            Chunk::I64(a) => number(a, row, |x| x as f64),
+            Chunk::U8(a) => number(a, row, f64::from),
+            Chunk::U16(a) => number(a, row, f64::from),
+            Chunk::U32(a) => number(a, row, f64::from),
+            Chunk::U64(a) => number(a, row, |x| x as f64),
+            Chunk::F32(a) => number(a, row, f64::from),
+            Chunk::F64(a) => number(a, row, |x| x),
+            Chunk::Text(a) => {
+                if a.is_valid(row) {
+                    Cell::Text(a.value(row))
+                } else {
+                    Cell::Missing
+                }
+            }
+            Chunk::LongText(a) => {
+                if a.is_valid(row) {
+                    Cell::Text(a.value(row))
+                } else {
+                    Cell::Missing
+                }
+            }
+            Chunk::View(a) => {
+                if a.is_valid(row) {
+                    Cell::Text(a.value(row))
+                } else {
+                    Cell::Missing
+                }
+            }
+            Chunk::Dictionary(keys, values, count) => match keys.cell(row) {
+                Cell::Number(place) if place >= 0.0 && (place as usize) < *count => values.cell(place as usize),
+                _ => Cell::Missing,
+            },
         }
-        // SAFETY: by the contract of this function; the batch outlives the borrow.
-        Cell::Text(unsafe { std::slice::from_raw_parts(self.buffers[buffer].add(start), length) })
     }
 }
 
@@ -244,74 +150,30 @@ impl Column for ArrowColumn {
 /// Reads the stream of an object: names and columns.
 pub(crate) fn read(object: &Bound<'_, PyAny>) -> PyResult<Vec<(String, ArrowColumn)>> {
     let capsule = object.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
-    let pointer = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<ArrowArrayStream>();
+    let pointer = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<FFI_ArrowArrayStream>();
     let broken = || misuse("the Arrow stream can't be read: make the table again, or convert it to NumPy");
-    // SAFETY: the capsule holds such a stream. It is moved out, and what is left is marked as released, as the interface wants.
-    let mut stream = unsafe {
-        let stream = pointer.as_ptr().read();
-        (*pointer.as_ptr()).release = None;
-        stream
+    // SAFETY: the capsule holds such a stream; the reader moves it out, and leaves one that is marked as released.
+    let reader = unsafe { RecordBatchStreamReader::from_raw(pointer.as_ptr()) }.map_err(|_| broken())?;
+    let schema = arrow_array::RecordBatchReader::schema(&reader);
+    let batches: Vec<RecordBatch> = reader.collect::<Result<_, _>>().map_err(|_| broken())?;
+    let ends = batches.iter().scan(0, |sum, batch| {
+        *sum += batch.num_rows();
+        Some(*sum)
+    });
+    let ends: Arc<Vec<usize>> = Arc::new(ends.collect());
+    let column = |(i, field): (usize, &Arc<arrow_schema::Field>)| {
+        let chunks = batches.iter().map(|batch| Chunk::of(batch.column(i))).collect();
+        let text = matches!(
+            field.data_type(),
+            DataType::Dictionary(..)
+                | DataType::Utf8
+                | DataType::LargeUtf8
+                | DataType::Utf8View
+                | DataType::Binary
+                | DataType::LargeBinary
+                | DataType::BinaryView
+        );
+        (field.name().clone(), ArrowColumn { format: field.data_type().to_string(), text, chunks, ends: ends.clone() })
     };
-    let (Some(get_schema), Some(get_next), Some(_)) = (stream.get_schema, stream.get_next, stream.release) else {
-        return Err(broken());
-    };
-    let mut schema = std::mem::MaybeUninit::<ArrowSchema>::zeroed();
-    // SAFETY: the stream's own function fills in the schema if it returns 0; zeros are a schema that needs no release.
-    let schema = unsafe {
-        match get_schema(&mut stream, schema.as_mut_ptr()) {
-            0 => schema.assume_init(),
-            _ => return Err(broken()),
-        }
-    };
-    let mut batches = Vec::new();
-    loop {
-        let mut array = std::mem::MaybeUninit::<ArrowArray>::zeroed();
-        // SAFETY: as for the schema.
-        let array = unsafe {
-            match get_next(&mut stream, array.as_mut_ptr()) {
-                0 => array.assume_init(),
-                _ => return Err(broken()),
-            }
-        };
-        if array.release.is_none() {
-            break;
-        }
-        batches.push(Arc::new(Batch(array)));
-    }
-    // SAFETY: schema and batches are those of one stream.
-    unsafe { columns(&schema, &batches) }.ok_or_else(broken)
-}
-
-/// SAFETY: the schema is that of the batches.
-unsafe fn columns(schema: &ArrowSchema, batches: &[Arc<Batch>]) -> Option<Vec<(String, ArrowColumn)>> {
-    // SAFETY: by the contract of this function, for all that follows.
-    unsafe {
-        if CStr::from_ptr(schema.format).to_bytes() != b"+s" {
-            return None;
-        }
-        let mut ends = Vec::new();
-        batches.iter().fold(0, |sum, b| {
-            ends.push(sum + b.0.length as usize);
-            sum + b.0.length as usize
-        });
-        let ends = Arc::new(ends);
-        let mut out = Vec::new();
-        for i in 0..schema.n_children as usize {
-            let child = (*schema.children.add(i)).as_ref()?;
-            let name = if child.name.is_null() { String::new() } else { CStr::from_ptr(child.name).to_str().ok()?.to_string() };
-            let format = CStr::from_ptr(child.format).to_str().ok()?.to_string();
-            let mut chunks = Some(Vec::with_capacity(batches.len()));
-            for batch in batches {
-                let array = (*batch.0.children.add(i)).as_ref()?;
-                let chunk = Chunk::of(child, array, batch.0.offset as usize, batch.0.length as usize, batch);
-                chunks = chunks.zip(chunk).map(|(mut list, chunk)| {
-                    list.push(chunk);
-                    list
-                });
-            }
-            let text = !child.dictionary.is_null() || matches!(Kind::of(&format), Some(Kind::Text32 | Kind::Text64 | Kind::View));
-            out.push((name, ArrowColumn { format, text, chunks, ends: ends.clone() }));
-        }
-        Some(out)
-    }
+    Ok(schema.fields().iter().enumerate().map(column).collect())
 }

@@ -8,7 +8,7 @@ use privfit::audit::shipped::Question;
 use privfit::audit::{FALSE_ALARM, RowMaker, Shipped, Subject, canaries, distribution, pair, precision, sensitivity};
 use privfit::data::encode::Row;
 use privfit::data::generate::Random;
-use privfit::method::{self, Settings};
+use privfit::method;
 use privfit::{Error, Result};
 use pyo3::prelude::*;
 use serde_json::{Value, json};

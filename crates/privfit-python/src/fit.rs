@@ -16,7 +16,7 @@ use privfit::job::fit::{Job, prepare};
 use privfit::job::release::{Context, LedgerSession};
 use privfit::job::{Release, release};
 use privfit::kernel::Entropy;
-use privfit::method::{self, Method, Settings};
+use privfit::method::{self, Method};
 use privfit::{Error, Result, loss};
 use pyo3::prelude::*;
 use serde_json::json;

@@ -10,6 +10,7 @@
 //! ```
 
 use crate::error::{Error, Result};
+use semver::{Version, VersionReq};
 use serde::{Deserialize, Serialize};
 
 /// The list that this version was built with.
@@ -46,10 +47,10 @@ struct File {
 
 /// Advisories for a released version, from the list that this version was built with.
 pub fn for_version(version: &str) -> Result<Vec<Advisory>> {
-    let version = Version::parse(version)?;
+    let version = self::version(version)?;
     let mut out = Vec::new();
     for advisory in parse(SHIPPED)? {
-        if meets(version, &advisory.versions)? {
+        if meets(&version, &advisory.versions)? {
             out.push(advisory);
         }
     }
@@ -72,8 +73,8 @@ pub fn parse(text: &str) -> Result<Vec<Advisory>> {
         return Err(Error::damaged("the list of advisories has another format: use a newer privfit"));
     }
     for advisory in &file.advisories {
-        let fixed = Version::parse(&advisory.fixed_in).map_err(|e| wrong(format!("{}: {e}", advisory.id)))?;
-        if meets(fixed, &advisory.versions).map_err(|e| wrong(format!("{}: {e}", advisory.id)))? {
+        let fixed = version(&advisory.fixed_in).map_err(|e| wrong(format!("{}: {e}", advisory.id)))?;
+        if meets(&fixed, &advisory.versions).map_err(|e| wrong(format!("{}: {e}", advisory.id)))? {
             return Err(wrong(format!("{}: the version that fixes it is among those that have it", advisory.id)));
         }
         let texts = [&advisory.id, &advisory.what, &advisory.affected, &advisory.true_epsilon];
@@ -92,7 +93,7 @@ impl Advisory {
 
     /// Whether a version has the bug.
     pub fn covers(&self, version: &str) -> Result<bool> {
-        meets(Version::parse(version)?, &self.versions)
+        meets(&self::version(version)?, &self.versions)
     }
 
     /// One line for people.
@@ -101,36 +102,18 @@ impl Advisory {
     }
 }
 
-/// Three numbers. What follows a `-` or `+` does not count: a pre-release is judged like its release.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Version([u64; 3]);
-
-impl Version {
-    fn parse(text: &str) -> Result<Version> {
-        let core = text.trim().split(['-', '+']).next().unwrap_or_default();
-        let numbers: Option<Vec<u64>> = core.split('.').map(|p| p.parse().ok()).collect();
-        match numbers.as_deref() {
-            Some([a, b, c]) => Ok(Version([*a, *b, *c])),
-            _ => Err(Error::misuse(format!("{text:?} is not a version: give three numbers, like 0.1.0"))),
-        }
-    }
+/// A version, judged like its release: what follows a `-` or `+` does not count.
+fn version(text: &str) -> Result<Version> {
+    let parsed = Version::parse(text.trim());
+    let full = parsed.map_err(|_| Error::misuse(format!("{text:?} is not a version: give three numbers, like 0.1.0")))?;
+    Ok(Version::new(full.major, full.minor, full.patch))
 }
 
-fn meets(version: Version, conditions: &str) -> Result<bool> {
-    let mut all = true;
-    for condition in conditions.split(',').map(str::trim) {
-        let start = condition.find(|c: char| c.is_ascii_digit()).unwrap_or(condition.len());
-        let bound = Version::parse(&condition[start..])?;
-        all &= match condition[..start].trim() {
-            "<" => version < bound,
-            "<=" => version <= bound,
-            ">" => version > bound,
-            ">=" => version >= bound,
-            "=" => version == bound,
-            other => return Err(Error::misuse(format!("{other:?} is not a comparison: use <, <=, >, >= or ="))),
-        };
-    }
-    Ok(all)
+fn meets(version: &Version, conditions: &str) -> Result<bool> {
+    let conditions = VersionReq::parse(conditions).map_err(|e| {
+        Error::misuse(format!("{conditions:?} are not conditions on versions ({e}): give some, like >=0.1.0, <0.1.3"))
+    })?;
+    Ok(conditions.matches(version))
 }
 
 #[cfg(test)]
@@ -171,7 +154,7 @@ mod tests {
     fn what_cannot_be_understood_is_an_error() {
         for (from, to) in [
             ("<0.2.4\"", "<0.2.5\""),
-            (">=0.2.0", "~0.2.0"),
+            (">=0.2.0", "!0.2.0"),
             ("\"0.2.4\"", "\"soon\""),
             ("noise was halved", " "),
             ("\"what\"", "\"why\""),

@@ -18,6 +18,7 @@ use crate::schema::{Schema, UnitOfPrivacy, quote};
 use privfit_kernel::account::{Adjacency, Event, Target, calibrate};
 use privfit_kernel::engine::{Engine, Needs};
 use privfit_kernel::{Contribution, Dataset, Entropy, Gaussian, Mechanism, RowShape, Run, Sink, Unit, UnitRandomness};
+use toml_edit::{DocumentMut, Item};
 
 /// The noise for so many columns, a function of public facts.
 fn noise(columns: usize, target: Target, adjacency: Adjacency, rows: u64) -> Result<(Gaussian, Event)> {
@@ -66,33 +67,25 @@ pub struct Draft {
     schema: Schema,
 }
 
-/// Name of the column that a header line is about.
-fn header(line: &str) -> Option<String> {
-    let table: toml::Table = toml::from_str(line.trim()).ok()?;
-    let features = table.get("features")?.as_table()?;
-    (features.len() == 1).then(|| features.keys().next().cloned()).flatten()
-}
-
-/// The text with every open bound of a numeric column replaced.
+/// The text with every open bound of a numeric column replaced; comments and order stay. Text that is no TOML stays as it is, for the
+/// schema to say what is wrong with it.
 fn fill(text: &str, mut value: impl FnMut(&str, bool) -> Option<f64>) -> String {
-    let mut column: Option<String> = None;
-    let mut out = String::new();
-    for line in text.lines() {
-        let plain = line.trim();
-        if plain.starts_with('[') {
-            column = header(plain);
-        }
-        let key = plain.split('=').next().unwrap_or("").trim();
-        let open = plain.split_once('=').is_some_and(|(_, v)| v.trim_start().starts_with("\"?\""));
-        match (&column, key) {
-            (Some(name), "min" | "max") if open => match value(name, key == "min") {
-                Some(x) => out.push_str(&format!("{key} = {x:?}\n")),
-                None => out.push_str(&format!("{line}\n")),
-            },
-            _ => out.push_str(&format!("{line}\n")),
+    let Ok(mut document) = text.parse::<DocumentMut>() else { return text.into() };
+    let Some(features) = document.get_mut("features").and_then(Item::as_table_like_mut) else { return text.into() };
+    for (name, column) in features.iter_mut() {
+        let Some(column) = column.as_table_like_mut() else { continue };
+        for key in ["min", "max"] {
+            let open = column.get_mut(key).and_then(Item::as_value_mut).filter(|v| v.as_str() == Some("?"));
+            if let Some(open) = open
+                && let Some(number) = value(name.get(), key == "min")
+            {
+                let around = open.decor().clone();
+                *open = number.into();
+                *open.decor_mut() = around;
+            }
         }
     }
-    out
+    document.to_string()
 }
 
 impl Draft {

@@ -79,7 +79,7 @@ fn tables_are_resumable() {
     assert_eq!(std::fs::read_to_string(dir.join("accuracy.csv")).unwrap().lines().count(), cells.lines().count());
     let page = std::fs::read_to_string(dir.join("README.md")).unwrap();
     assert!(page.contains("| Synthetic-L | logistic | P-SGD |") && page.contains("BANK"));
-    for plot in ["synthetic-l-logistic.png", "synthetic-l-huber-svm.svg"] {
+    for plot in ["synthetic-l-logistic.svg", "synthetic-l-huber-svm.svg"] {
         assert!(std::fs::metadata(dir.join("plots").join(plot)).unwrap().len() > 1000);
     }
     let wrong = bench(&["tables", "dense"]);
@@ -112,7 +112,7 @@ fn sparse_tables_are_resumable() {
     assert!(
         page.contains("| DPSL-KT printed (NOT private) |") && page.contains("E2006-TFIDF") && page.contains("3.731 (0.207) /")
     );
-    for plot in ["chapter-3-linear-n-800-d-1000-small.png", "texts-for-table-3.2-s-2000-small.svg"] {
+    for plot in ["chapter-3-linear-n-800-d-1000-small.svg", "texts-for-table-3.2-s-2000-small.svg"] {
         assert!(std::fs::metadata(dir.join("plots").join(plot)).unwrap().len() > 1000);
     }
     let missing = bench(&["tables", "sparse", "--only", "PCMAC", "--shared", "nowhere", "--out", out]);

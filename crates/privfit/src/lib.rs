@@ -31,6 +31,7 @@ pub mod model;
 mod older;
 pub mod onnx;
 pub mod plan_inputs;
+pub mod plot;
 pub mod report;
 pub mod request;
 pub mod signature;

@@ -15,9 +15,7 @@ mod model;
 mod model_basis;
 mod model_page;
 mod model_released;
-mod plot;
 mod results;
-mod scale;
 mod weights;
 
 pub use curves::{Attack, PrivacyCurve, Spot};

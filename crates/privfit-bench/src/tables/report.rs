@@ -268,7 +268,7 @@ fn curves(options: &Options, cells: &Records) -> Result<String, Failure> {
             };
             let stem = format!("{}-{short}", entry.name.to_lowercase().replace(' ', "-"));
             write_chart(&chart, &options.out.join("plots").join(&stem)).map_err(Failure::misuse)?;
-            out += &format!("![{}, {loss}](plots/{stem}.png)\n", entry.name);
+            out += &format!("![{}, {loss}](plots/{stem}.svg)\n", entry.name);
         }
     }
     Ok(out)

@@ -1,8 +1,8 @@
 //! The weights of a model as bars, with the band of the noise where it is known.
 
-use super::html::escape;
-use super::scale::{Axis, Unit, short};
 use super::weights::Weights;
+use crate::plot::escape;
+use crate::plot::{Axis, Unit, short};
 use std::fmt::Write;
 
 const WIDTH: f64 = 640.0;
@@ -34,7 +34,8 @@ pub(super) fn bars(weights: &Weights, point: bool) -> String {
     let values = || weights.largest.iter().map(|w| w.value);
     let low = values().fold(-band, f64::min);
     let high = values().fold(band, f64::max);
-    let axis = Axis { label: String::new(), low, high: if high > low { high } else { low + 1.0 }, unit: Unit::Plain };
+    let axis =
+        Axis { label: String::new(), low, high: if high > low { high } else { low + 1.0 }, unit: Unit::Plain, given: Vec::new() };
     let at = |x: f64| LEFT + axis.place(x) * (RIGHT - LEFT);
     let rows = weights.largest.len();
     let height = TOP + ROW * rows as f64 + 8.0;

@@ -1,12 +1,13 @@
 //! The page of a ledger: how much there is, what was spent by which job, what is left, and whether the records hold.
 
-use super::html::{Page, commands, escape, folded, list, pairs, paragraph, table, tiles};
+use super::html::{Page, commands, folded, list, pairs, paragraph, table, tiles};
 use super::ledger::{LedgerReport, Spending, down};
 use super::model_page::meaning;
-use super::plot::{Plot, Series};
-use super::scale::delta;
-use super::scale::{Axis, Unit};
 use crate::certificate::{release_line, up};
+use crate::plot::delta;
+use crate::plot::escape;
+use crate::plot::{Axis, Unit};
+use crate::plot::{Plot, Series};
 
 /// Jobs that a page lists.
 const LISTED: usize = 300;
@@ -108,9 +109,23 @@ fn spending(r: &LedgerReport, page: &mut Page) {
         }
     }
     let top = plain.last().map_or(0.0, |p| p.1).min(2.5 * r.cap).max(1.12 * r.cap);
-    let mut series = vec![Series { class: "c1", name: "spent, by the ledger".into(), points: spent, steps: true, dots: true }];
+    let mut series = vec![Series {
+        class: "c1",
+        name: "spent, by the ledger".into(),
+        points: spent,
+        steps: true,
+        dots: true,
+        errors: Vec::new(),
+    }];
     if r.jobs.len() > 1 && added.is_some() {
-        series.push(Series { class: "quiet", name: "epsilons simply added up".into(), points: plain, steps: true, dots: false });
+        series.push(Series {
+            class: "quiet",
+            name: "epsilons simply added up".into(),
+            points: plain,
+            steps: true,
+            dots: false,
+            errors: Vec::new(),
+        });
     }
     let plot = Plot {
         id: "spending-plot",

@@ -1,12 +1,12 @@
 //! Reports as Markdown: a model card, and the same for a ledger.
 
-use super::html::steers;
 use super::ledger::{LedgerReport, down};
 use super::ledger_page;
 use super::model::{ModelReport, NOT_PRIVATE};
-use super::scale::delta;
-use super::scale::short;
 use crate::certificate::{percent_up, release_line, up};
+use crate::plot::delta;
+use crate::plot::short;
+use crate::plot::steers;
 use std::fmt::Write;
 
 /// Text that stays text: nothing in it can begin a tag, a link, a table cell or a heading.

@@ -1,9 +1,10 @@
 //! The second half of a model's page: what the guarantee rests on, what it leaves out, and how to check it.
 
-use super::html::{Page, commands, escape, folded, list, pairs, paragraph, table};
+use super::html::{Page, commands, folded, list, pairs, paragraph, table};
 use super::model::ModelReport;
-use super::scale::delta;
 use crate::certificate::{release_line, up};
+use crate::plot::delta;
+use crate::plot::escape;
 
 /// Kinds of releases that the page lists.
 const LISTED: usize = 12;

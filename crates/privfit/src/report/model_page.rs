@@ -1,14 +1,15 @@
 //! The page of a model: what is guaranteed, in words, numbers and pictures. What that rests on follows in `model_basis.rs`.
 
 use super::curves::FLOOR;
-use super::html::{Page, escape, pairs, paragraph, table, tiles};
+use super::html::{Page, pairs, paragraph, table, tiles};
 use super::meaning::{MEANINGS, Meaning};
 use super::model::{ModelReport, NOT_PRIVATE};
 use super::model_basis;
 use super::model_released::{accuracy, weights};
-use super::plot::{Plot, Series};
-use super::scale::{Axis, Unit, delta, short};
 use crate::certificate::{percent_up, up};
+use crate::plot::escape;
+use crate::plot::{Axis, Unit, delta, short};
+use crate::plot::{Plot, Series};
 use privfit_kernel::account::Adjacency;
 
 /// Colours of the notions.
@@ -138,6 +139,7 @@ fn curve(r: &ModelReport, page: &mut Page) {
             .collect(),
         steps: false,
         dots: false,
+        errors: Vec::new(),
     };
     let marks = r.curves.iter().filter(|c| c.claim.delta >= FLOOR).map(|c| {
         let text =
@@ -152,7 +154,7 @@ fn curve(r: &ModelReport, page: &mut Page) {
             short(end)
         ),
         x: Axis::from_zero("epsilon", end, Unit::Plain),
-        y: Axis { label: "delta (logarithmic)".into(), low: FLOOR, high: 1.0, unit: Unit::Power },
+        y: Axis { label: "delta (logarithmic)".into(), low: FLOOR, high: 1.0, unit: Unit::Power, given: Vec::new() },
         series: r.curves.iter().map(series).collect(),
         levels: Vec::new(),
         marks: marks.collect(),
@@ -201,6 +203,7 @@ fn attacks(r: &ModelReport, page: &mut Page) {
                 .collect(),
             steps: false,
             dots: false,
+            errors: Vec::new(),
         })
         .collect();
     let guess = |x: f64| (x, x, format!("guessing: at {} false alarms {} found", share(x), share(x)));
@@ -210,6 +213,7 @@ fn attacks(r: &ModelReport, page: &mut Page) {
         points: vec![guess(0.0), guess(1.0)],
         steps: false,
         dots: false,
+        errors: Vec::new(),
     });
     let plot = Plot {
         id: "tradeoff-plot",
@@ -218,8 +222,8 @@ fn attacks(r: &ModelReport, page: &mut Page) {
             "Line plot of the share of right alarms against the share of false alarms; the diagonal is guessing, and the lines \
                       above it are bounds for the best attacker."
                 .into(),
-        x: Axis { label: "false alarms".into(), low: 0.0, high: 1.0, unit: Unit::Percent },
-        y: Axis { label: "found (right alarms)".into(), low: 0.0, high: 1.0, unit: Unit::Percent },
+        x: Axis { label: "false alarms".into(), low: 0.0, high: 1.0, unit: Unit::Percent, given: Vec::new() },
+        y: Axis { label: "found (right alarms)".into(), low: 0.0, high: 1.0, unit: Unit::Percent, given: Vec::new() },
         series,
         levels: Vec::new(),
         marks: Vec::new(),

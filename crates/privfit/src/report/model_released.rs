@@ -1,11 +1,12 @@
 //! The sections of a model's page about the released numbers and how good they are.
 
 use super::bars::{bars, signed};
-use super::html::{Page, escape, folded, paragraph, table};
+use super::html::{Page, folded, paragraph, table};
 use super::model::ModelReport;
-use super::plot::{Plot, Series};
 use super::results::Group;
-use super::scale::{Axis, Unit, short};
+use crate::plot::escape;
+use crate::plot::{Axis, Unit, short};
+use crate::plot::{Plot, Series};
 
 /// Runs that are listed without being asked for.
 const FEW: usize = 8;
@@ -93,6 +94,7 @@ pub(super) fn accuracy(r: &ModelReport, page: &mut Page) {
                 points: points.iter().map(|p| (p.epsilon, p.mean, text(p))).collect(),
                 steps: false,
                 dots: true,
+                errors: Vec::new(),
             }],
             levels: results.open().map(|x| (format!("without privacy: {}", show(x)), x)).into_iter().collect(),
             marks: Vec::new(),

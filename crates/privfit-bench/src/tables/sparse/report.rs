@@ -280,7 +280,7 @@ fn plot(options: &Options, case: &Case, records: &Records) -> Result<String, Fai
     };
     let stem = case.name.to_lowercase().replace([' ', '='], "-");
     write_chart(&chart, &options.out.join("plots").join(&stem)).map_err(Failure::misuse)?;
-    Ok(format!("![{}](plots/{stem}.png)\n\n", case.name))
+    Ok(format!("![{}](plots/{stem}.svg)\n\n", case.name))
 }
 
 /// Cells without a number, and why.

@@ -2,58 +2,82 @@
 
 /// How numbers of an axis are written.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Unit {
+pub enum Unit {
     /// As they are.
     Plain,
     /// Shares, in per cent.
     Percent,
     /// Powers of ten, on a logarithmic axis.
     Power,
+    /// As they are, on a logarithmic axis.
+    Logarithmic,
     /// Whole numbers.
     Count,
 }
 
 /// An axis.
 #[derive(Clone, Debug)]
-pub(super) struct Axis {
+pub struct Axis {
     /// What it measures, with its unit.
-    pub(super) label: String,
+    pub label: String,
     /// Lower end.
-    pub(super) low: f64,
+    pub low: f64,
     /// Upper end.
-    pub(super) high: f64,
+    pub high: f64,
     /// How its numbers are written.
-    pub(super) unit: Unit,
+    pub unit: Unit,
+    /// Where its ticks are; at round numbers if empty.
+    pub given: Vec<f64>,
 }
 
 impl Axis {
+    /// Logarithmic, around these numbers, which are its ticks as long as they are few; those that are not positive are left out.
+    pub fn logarithmic(label: &str, numbers: &[f64]) -> Axis {
+        let mut given: Vec<f64> = numbers.iter().copied().filter(|x| *x > 0.0 && x.is_finite()).collect();
+        given.sort_by(f64::total_cmp);
+        given.dedup();
+        let (low, high) = (given.first().copied().unwrap_or(0.1), given.last().copied().unwrap_or(10.0));
+        let around = (high / low).powf(0.05).max(1.05);
+        if given.len() > 12 {
+            given.clear();
+        }
+        Axis { label: label.into(), low: low / around, high: high * around, unit: Unit::Logarithmic, given }
+    }
+
     /// From 0 to at least this, ending at a tick.
-    pub(super) fn from_zero(label: &str, high: f64, unit: Unit) -> Axis {
+    pub fn from_zero(label: &str, high: f64, unit: Unit) -> Axis {
         let step = step(high.max(1e-12), 6);
         let high = (high / step - 1e-9).ceil().max(1.0) * step;
-        Axis { label: label.into(), low: 0.0, high, unit }
+        Axis { label: label.into(), low: 0.0, high, unit, given: Vec::new() }
     }
 
     /// Around these numbers, ending at ticks.
-    pub(super) fn around(label: &str, low: f64, high: f64, unit: Unit) -> Axis {
+    pub fn around(label: &str, low: f64, high: f64, unit: Unit) -> Axis {
         let width = (high - low).max(high.abs() * 0.02).max(1e-9);
         let step = step(width * 1.2, 5);
         let low = ((low - 0.08 * width) / step).floor() * step;
         let high = ((high + 0.08 * width) / step).ceil() * step;
-        Axis { label: label.into(), low, high, unit }
+        Axis { label: label.into(), low, high, unit, given: Vec::new() }
     }
 
     /// Place of a number between 0 and 1; beyond that it is cut.
-    pub(super) fn place(&self, x: f64) -> f64 {
+    pub fn place(&self, x: f64) -> f64 {
         let t = match self.unit {
-            Unit::Power => (x.max(1e-300).ln() - self.low.ln()) / (self.high.ln() - self.low.ln()),
+            Unit::Power | Unit::Logarithmic => (x.max(1e-300).ln() - self.low.ln()) / (self.high.ln() - self.low.ln()),
             _ => (x - self.low) / (self.high - self.low),
         };
         t.max(0.0).min(1.0)
     }
 
     /// Ticks, at most about so many.
-    pub(super) fn ticks(&self, most: usize) -> Vec<f64> {
+    pub fn ticks(&self, most: usize) -> Vec<f64> {
+        if !self.given.is_empty() {
+            return self.given.clone();
+        }
+        if self.unit == Unit::Logarithmic {
+            let powers = self.low.log10().ceil() as i32..=self.high.log10().floor() as i32;
+            return powers.map(|p| 10f64.powi(p)).collect();
+        }
         if self.unit == Unit::Power {
             let (a, b) = (self.low.log10().round() as i32, self.high.log10().round() as i32);
             let every = ((b - a) as usize).div_ceil(most.max(1)).max(1);
@@ -68,7 +92,7 @@ impl Axis {
     }
 
     /// A tick in few characters.
-    pub(super) fn tick(&self, x: f64) -> String {
+    pub fn tick(&self, x: f64) -> String {
         match self.unit {
             Unit::Percent => format!("{} %", short(100.0 * x)),
             Unit::Power => format!("1e{}", x.log10().round() as i32),
@@ -85,7 +109,7 @@ fn step(width: f64, most: usize) -> f64 {
 }
 
 /// A number in few digits.
-pub(super) fn short(x: f64) -> String {
+pub(crate) fn short(x: f64) -> String {
     if x == 0.0 {
         return "0".into();
     }
@@ -98,7 +122,7 @@ pub(super) fn short(x: f64) -> String {
 }
 
 /// A delta in words that are short.
-pub(super) fn delta(delta: f64) -> String {
+pub(crate) fn delta(delta: f64) -> String {
     if delta == 0.0 { "0".into() } else { format!("{delta:e}") }
 }
 
@@ -114,7 +138,7 @@ mod tests {
             assert!((3..=8).contains(&ticks.len()) && axis.high >= high && ticks[0] == 0.0, "{high}: {ticks:?}");
             assert!(ticks.iter().all(|t| axis.tick(*t).len() <= 6), "{high}: {ticks:?}");
         }
-        let log = Axis { label: String::new(), low: 1e-12, high: 1.0, unit: Unit::Power };
+        let log = Axis { label: String::new(), low: 1e-12, high: 1.0, unit: Unit::Power, given: Vec::new() };
         assert_eq!(
             log.ticks(7).iter().map(|t| log.tick(*t)).collect::<Vec<_>>().join(" "),
             "1e-12 1e-10 1e-8 1e-6 1e-4 1e-2 1e0"

@@ -1,8 +1,14 @@
-//! Line plots as SVG inside of a page: axes, grid, a legend, a title for every point, and a table of the same numbers for whoever can't
-//! see the picture. Colours come from the page's style, so that one picture serves light, dark and paper.
+//! Line plots as SVG: axes, grid, a legend, a title for every point. Inside of a page colours come from the page's style, so that one
+//! picture serves light, dark and paper; a file of its own brings its style with it.
 
-use super::html::escape;
-use super::scale::Axis;
+mod escape;
+mod scale;
+mod standalone;
+
+pub(crate) use escape::{escape, steers};
+pub use scale::{Axis, Unit};
+pub(crate) use scale::{delta, short};
+
 use std::fmt::Write;
 
 const WIDTH: f64 = 640.0;
@@ -13,37 +19,40 @@ const TOP: f64 = 44.0;
 const BOTTOM: f64 = 64.0;
 
 /// A line.
-pub(super) struct Series {
-    /// Class of its colour: `c1`, `c2`, `c3`, or `quiet`.
-    pub(super) class: &'static str,
+#[derive(Clone, Debug, Default)]
+pub struct Series {
+    /// Class of its colour: `c1` to `c3`, `quiet`; up to `c9` in a file of its own.
+    pub class: &'static str,
     /// Name in the legend.
-    pub(super) name: String,
+    pub name: String,
     /// Points, with what is said about each.
-    pub(super) points: Vec<(f64, f64, String)>,
+    pub points: Vec<(f64, f64, String)>,
+    /// Standard errors of the points; none if empty.
+    pub errors: Vec<f64>,
     /// Whether values hold until the next point.
-    pub(super) steps: bool,
+    pub steps: bool,
     /// Whether points are seen without pointing at them.
-    pub(super) dots: bool,
+    pub dots: bool,
 }
 
 /// A plot.
-pub(super) struct Plot {
+pub struct Plot {
     /// Name on the page, part of ids.
-    pub(super) id: &'static str,
+    pub id: &'static str,
     /// What it shows, in a few words.
-    pub(super) title: String,
+    pub title: String,
     /// What it says, for whoever can't see it.
-    pub(super) description: String,
+    pub description: String,
     /// The axis below.
-    pub(super) x: Axis,
+    pub x: Axis,
     /// The axis beside.
-    pub(super) y: Axis,
+    pub y: Axis,
     /// The lines.
-    pub(super) series: Vec<Series>,
+    pub series: Vec<Series>,
     /// Horizontal lines with a name.
-    pub(super) levels: Vec<(String, f64)>,
+    pub levels: Vec<(String, f64)>,
     /// Points that stand out: where, class, what is said.
-    pub(super) marks: Vec<(f64, f64, &'static str, String)>,
+    pub marks: Vec<(f64, f64, &'static str, String)>,
 }
 
 impl Plot {
@@ -52,14 +61,27 @@ impl Plot {
     }
 
     /// The figure: legend, picture, and a place for what is read off.
-    pub(super) fn figure(&self, caption: &str) -> String {
+    pub(crate) fn figure(&self, caption: &str) -> String {
         let mut svg = format!(
             "<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" tabindex=\"0\" aria-labelledby=\"{id}-t\" \
              aria-describedby=\"{id}-d\">\n<desc id=\"{id}-d\">{}</desc>\n",
             escape(&self.description),
             id = self.id
         );
-        self.frame(&mut svg);
+        self.picture(&mut svg);
+        svg.push_str("</svg>");
+        format!(
+            "<figure>\n<h3 id=\"{}-t\">{}</h3>\n{}{svg}\n<p class=\"readout\" hidden aria-hidden=\"true\"></p>\n\
+             <figcaption>{caption}</figcaption>\n</figure>\n",
+            self.id,
+            escape(&self.title),
+            self.legend()
+        )
+    }
+
+    /// Everything between the axes, and the axes.
+    fn picture(&self, svg: &mut String) {
+        self.frame(svg);
         for (name, level) in &self.levels {
             let (a, y) = self.at(self.x.low, *level);
             let _ = writeln!(
@@ -75,7 +97,7 @@ impl Plot {
         let (_, top) = self.at(self.x.low, self.y.high);
         let (_, bottom) = self.at(self.x.low, self.y.low);
         let _ = writeln!(svg, "<line class=\"cross\" x1=\"0\" x2=\"0\" y1=\"{top:.1}\" y2=\"{bottom:.1}\"/>");
-        self.series.iter().for_each(|s| self.line(s, &mut svg));
+        self.series.iter().for_each(|s| self.line(s, svg));
         for (x, y, class, text) in &self.marks {
             let (x, y) = self.at(*x, *y);
             let _ = writeln!(
@@ -84,14 +106,6 @@ impl Plot {
                 escape(text)
             );
         }
-        svg.push_str("</svg>");
-        format!(
-            "<figure>\n<h3 id=\"{}-t\">{}</h3>\n{}{svg}\n<p class=\"readout\" hidden aria-hidden=\"true\"></p>\n\
-             <figcaption>{caption}</figcaption>\n</figure>\n",
-            self.id,
-            escape(&self.title),
-            self.legend()
-        )
     }
 
     fn frame(&self, svg: &mut String) {
@@ -139,7 +153,16 @@ impl Plot {
             let _ = write!(path, "{x:.1},{y:.1} ");
             before = Some(y);
         }
-        let _ = writeln!(svg, "<g class=\"series {}\"><polyline points=\"{}\"/>", s.class, path.trim_end());
+        let _ = write!(svg, "<g class=\"series {}\">", s.class);
+        for ((x, y, _), error) in s.points.iter().zip(&s.errors).filter(|(_, e)| **e > 0.0) {
+            let ((x, low), (_, high)) = (self.at(*x, y - error), self.at(*x, y + error));
+            let (a, b) = (x - 3.0, x + 3.0);
+            let _ = write!(
+                svg,
+                "<path class=\"error\" d=\"M{x:.1},{low:.1}V{high:.1}M{a:.1},{low:.1}H{b:.1}M{a:.1},{high:.1}H{b:.1}\"/>"
+            );
+        }
+        let _ = writeln!(svg, "<polyline points=\"{}\"/>", path.trim_end());
         for (x, y, text) in &s.points {
             let (x, y) = self.at(*x, *y);
             let shown = if s.dots { " class=\"dot\"" } else { "" };
@@ -175,17 +198,17 @@ impl Plot {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scale::Unit;
     use super::*;
 
     fn plot(name: &str, points: Vec<(f64, f64, String)>) -> String {
-        let series = |class| Series { class, name: name.into(), points: points.clone(), steps: class == "c2", dots: false };
+        let series =
+            |class| Series { class, name: name.into(), points: points.clone(), steps: class == "c2", ..Series::default() };
         let plot = Plot {
             id: "p",
             title: name.into(),
             description: name.into(),
             x: Axis::from_zero(name, 3.0, Unit::Plain),
-            y: Axis { label: name.into(), low: 1e-12, high: 1.0, unit: Unit::Power },
+            y: Axis { label: name.into(), low: 1e-12, high: 1.0, unit: Unit::Power, given: Vec::new() },
             series: vec![series("c1"), series("c2")],
             levels: vec![(name.into(), 0.1)],
             marks: vec![(1.0, 0.1, "c1", name.into())],

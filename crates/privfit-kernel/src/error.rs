@@ -5,22 +5,8 @@ use std::fmt;
 /// Why the kernel refuses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
-    /// A public parameter lies outside its domain.
-    Domain {
-        /// The parameter.
-        what: &'static str,
-        /// The value that was given.
-        given: String,
-        /// The values that are allowed, and what to do.
-        allowed: &'static str,
-    },
-    /// No proven bound exists for this combination of events, adjacency or accountant.
-    Unsupported {
-        /// The combination.
-        what: String,
-        /// What to do instead.
-        fix: &'static str,
-    },
+    /// A public parameter lies outside of its domain, or nothing is proved about a combination.
+    Public(crate::account::Error),
     /// What a run executed does not fit in what was planned; nothing is released.
     Unplanned {
         /// The first difference between the two.
@@ -47,18 +33,17 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     pub(crate) fn domain(what: &'static str, given: impl ToString, allowed: &'static str) -> Self {
-        Error::Domain { what, given: given.to_string(), allowed }
+        Error::Public(crate::account::Error::Domain { what, given: given.to_string(), allowed })
     }
     pub(crate) fn unsupported(what: impl Into<String>, fix: &'static str) -> Self {
-        Error::Unsupported { what: what.into(), fix }
+        Error::Public(crate::account::Error::Unsupported { what: what.into(), fix })
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Domain { what, given, allowed } => write!(f, "{what} is {given}: {allowed}"),
-            Error::Unsupported { what, fix } => write!(f, "{what} has no proven bound here: {fix}"),
+            Error::Public(error) => error.fmt(f),
             Error::Unplanned { what } => {
                 write!(f, "executed does not fit in planned ({what}): nothing is released, report this as a bug")
             }
@@ -78,10 +63,7 @@ impl std::error::Error for Error {}
 
 impl From<crate::account::Error> for Error {
     fn from(error: crate::account::Error) -> Error {
-        match error {
-            crate::account::Error::Domain { what, given, allowed } => Error::Domain { what, given, allowed },
-            crate::account::Error::Unsupported { what, fix } => Error::Unsupported { what, fix },
-        }
+        Error::Public(error)
     }
 }
 

@@ -710,7 +710,9 @@ fn order_is_refused_under_add_remove() {
         let released = attempt(Adjacency::ZeroOut).unwrap();
         assert!(released.is_order_dependent() && released.epsilon(Adjacency::AddRemove, 1e-6).is_err());
         assert!(released.epsilon(Adjacency::ReplaceOne, 1e-6).is_ok());
-        let Err(Error::Unsupported { .. }) = attempt(Adjacency::AddRemove).map(|_| ()) else { panic!("{n} units") };
+        let Err(Error::Public(crate::account::Error::Unsupported { .. })) = attempt(Adjacency::AddRemove).map(|_| ()) else {
+            panic!("{n} units")
+        };
     }
 }
 

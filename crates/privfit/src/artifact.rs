@@ -16,9 +16,9 @@ use privfit_kernel::account::Event;
 use serde::{Deserialize, Serialize};
 
 /// Version of the format that this code writes.
-pub const VERSION: u32 = 4;
+pub(crate) const VERSION: u32 = 4;
 /// Oldest version that it reads. Files of version 2 do not record what their plan was made from.
-pub const OLDEST: u32 = 2;
+pub(crate) const OLDEST: u32 = 2;
 /// Largest file that is read, in bytes.
 pub const LARGEST: usize = 1 << 30;
 /// What stands after the digits of the digest.

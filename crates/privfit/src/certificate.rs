@@ -24,14 +24,14 @@ pub use claim::{Claim, Contact, Identity, Neighbours, Notion, Plain, Point, Regi
 pub use entry::{entry, yaml};
 pub(crate) use merge::MOST_CANDIDATES;
 pub use numbers::{ATTACK_RATE, DELTAS};
-pub use page::{page, percent_up, release_line, up};
-pub use words::releases_of;
-pub(crate) use words::{distribution, sentence};
+pub use page::{page, up};
+pub(crate) use page::{percent_up, release_line};
+pub(crate) use words::{distribution, releases_of, sentence};
 
 use serde::{Deserialize, Serialize};
 
 /// Version of the fifteen groups.
-pub const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// The statement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

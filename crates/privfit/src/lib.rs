@@ -30,7 +30,7 @@ mod metric;
 pub mod model;
 mod older;
 pub mod onnx;
-pub mod plan_inputs;
+mod plan_inputs;
 pub mod plot;
 pub mod report;
 pub mod request;

@@ -91,7 +91,7 @@ pub enum Prediction {
 
 impl Link {
     /// Whether scores stand for probabilities.
-    pub fn has_probabilities(self) -> bool {
+    pub(crate) fn has_probabilities(self) -> bool {
         matches!(self, Link::LogOdds(_) | Link::Softmax)
     }
 }

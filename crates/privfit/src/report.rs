@@ -20,7 +20,6 @@ mod weights;
 
 pub use curves::{Attack, PrivacyCurve, Spot};
 pub use ledger::{LedgerReport, Spending};
-pub use meaning::{MEANINGS, Meaning};
 pub use model::ModelReport;
 pub use results::{Results, Score};
 pub use weights::{NoiseLevel, Weight, Weights};
@@ -34,7 +33,7 @@ const MARKS: [&str; 3] =
     ["<meta name=\"generator\" content=\"privfit report\">", "<!-- privfit report -->", "\"format\": \"privfit-report\""];
 
 /// Version of the JSON form.
-pub const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// A form of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -33,7 +33,7 @@ pub fn normal_quantile(p: f64) -> f64 {
 }
 
 /// The regularised incomplete beta function I_x(a, b), by the continued fraction on the side where it converges fast.
-pub fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
+pub(crate) fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
     }

@@ -3,7 +3,7 @@
 
 /// What a release is scored by.
 #[derive(Clone, Debug)]
-pub struct Direction {
+pub(crate) struct Direction {
     /// Coordinate and weight; the coordinate after the last one is the logarithm of the squared length.
     weights: Vec<(usize, f64)>,
     linear: bool,
@@ -29,7 +29,7 @@ fn mean_and_square(sample: &[Vec<f64>], at: usize) -> (f64, f64) {
 
 impl Direction {
     /// Fitted so that the first sample scores higher.
-    pub fn fit(a: &[Vec<f64>], b: &[Vec<f64>]) -> Direction {
+    pub(crate) fn fit(a: &[Vec<f64>], b: &[Vec<f64>]) -> Direction {
         let features = a.first().map_or(0, Vec::len);
         // Features by how far the samples are apart in them.
         let apart = |j: usize| {
@@ -81,12 +81,12 @@ impl Direction {
     }
 
     /// Whether a score is a linear function of the numbers.
-    pub fn linear(&self) -> bool {
+    pub(crate) fn linear(&self) -> bool {
         self.linear
     }
 
     /// Score of a release.
-    pub fn score(&self, numbers: &[f64]) -> f64 {
+    pub(crate) fn score(&self, numbers: &[f64]) -> f64 {
         self.weights.iter().map(|(j, w)| w * feature(numbers, *j)).sum()
     }
 }

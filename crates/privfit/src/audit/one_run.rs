@@ -68,7 +68,7 @@ impl Guesses {
     }
 
     /// Whether so many right guesses are less likely than alpha under a claim, given the inverse of its largest power.
-    pub fn excluded(&self, alpha: f64, inverse: &dyn Fn(f64) -> f64) -> bool {
+    pub(crate) fn excluded(&self, alpha: f64, inverse: &dyn Fn(f64) -> f64) -> bool {
         let (m, r) = (self.canaries as f64, self.named as f64);
         let v = self.right as f64;
         let (mut right, mut wrong) = (alpha * v / m, alpha * (r - v) / m);
@@ -89,7 +89,7 @@ impl Guesses {
 }
 
 /// Least level that a test of this power needs against a shift of mu.
-pub fn gaussian_inverse(power: f64, mu: f64) -> f64 {
+pub(crate) fn gaussian_inverse(power: f64, mu: f64) -> f64 {
     if power <= 0.0 {
         return 0.0;
     }
@@ -97,7 +97,7 @@ pub fn gaussian_inverse(power: f64, mu: f64) -> f64 {
 }
 
 /// The same for points of a curve: power <= delta + e^eps level, and 1 - level <= delta + e^eps (1 - power).
-pub fn curve_inverse(power: f64, curve: &[(f64, f64)]) -> f64 {
+pub(crate) fn curve_inverse(power: f64, curve: &[(f64, f64)]) -> f64 {
     let one = |(e, d): &(f64, f64)| ((power - d) * (-e).exp()).max(1.0 - d - e.exp() * (1.0 - power));
     curve.iter().map(one).fold(0.0, f64::max).min(1.0)
 }
@@ -113,7 +113,7 @@ fn edge(limit: f64, holds: impl Fn(f64) -> bool) -> f64 {
 }
 
 /// How many guesses promise the best bound, if scores are Gaussian with this mu: from public numbers, before the run.
-pub fn best_count(canaries: u64, mu: f64, bound: impl Fn(&Guesses) -> f64) -> u64 {
+pub(crate) fn best_count(canaries: u64, mu: f64, bound: impl Fn(&Guesses) -> f64) -> u64 {
     let shares = [0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0];
     let expected = |share: f64| {
         let named = ((share * canaries as f64) as u64).max(2) / 2 * 2;

@@ -61,7 +61,7 @@ impl Default for Question {
 }
 
 /// Two features between -1 and 1, and a target that the loss can take.
-pub fn small_schema(loss: Option<&str>) -> Result<Schema> {
+pub(crate) fn small_schema(loss: Option<&str>) -> Result<Schema> {
     let target = match loss.and_then(loss::find) {
         Some(l) if l.kind == Kind::Number && l.counts => "[target]\ncolumn = \"y\"\nbounds = [0, 1]\n",
         Some(l) if l.kind == Kind::Number => "[target]\ncolumn = \"y\"\nbounds = [-1.0, 1.0]\n",

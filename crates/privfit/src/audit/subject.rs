@@ -55,7 +55,7 @@ impl Claim {
 }
 
 /// The mu of an event that is made of full Gaussian releases: their squares add up.
-pub fn total_mu(event: &Event, adjacency: Adjacency) -> Option<f64> {
+pub(crate) fn total_mu(event: &Event, adjacency: Adjacency) -> Option<f64> {
     let replaces = adjacency == Adjacency::ReplaceOne;
     match event {
         Event::Gaussian { noise_multiplier, replace_factor } => {

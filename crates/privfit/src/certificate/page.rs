@@ -17,7 +17,7 @@ pub fn up(epsilon: f64) -> String {
 }
 
 /// A share as a percentage with two digits, rounded up, 100 at the most.
-pub fn percent_up(share: f64) -> String {
+pub(crate) fn percent_up(share: f64) -> String {
     format!("{:.2}", ((share * 1e4).ceil() / 1e2).min(100.0))
 }
 
@@ -91,7 +91,7 @@ impl Page {
 }
 
 /// A release in a line: how often, what, with which noise.
-pub fn release_line(r: &Release) -> String {
+pub(crate) fn release_line(r: &Release) -> String {
     let mut text = if r.times == 1 { "once: ".to_string() } else { format!("{} times: ", r.times) };
     text.push_str(&r.what);
     if let Some(nm) = r.noise_multiplier {

@@ -16,7 +16,7 @@ pub const PLANNER: u32 = 3;
 pub const TEXTS: u32 = 2;
 
 /// Which versions of the program planned and wrote with which of these: program, planner, texts.
-pub const PROGRAMS: &[(&str, u32, u32)] = &[("0.1.0", PLANNER, TEXTS)];
+pub(crate) const PROGRAMS: &[(&str, u32, u32)] = &[("0.1.0", PLANNER, TEXTS)];
 
 /// The version in the name of a program, as `program()` writes it.
 pub(crate) fn version_of(program: &str) -> Option<&str> {

@@ -174,7 +174,7 @@ pub(super) const SELECTION: &str = "A selection releases the best of K runs, K r
     part of the records and scored on the other, so that a run costs as much as the dearer of the two.";
 
 /// What an event releases, one by one and in words.
-pub fn releases_of(event: &Event) -> Vec<Release> {
+pub(crate) fn releases_of(event: &Event) -> Vec<Release> {
     let mut out = Vec::new();
     releases(event, 1, None, &mut out);
     out

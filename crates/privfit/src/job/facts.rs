@@ -55,7 +55,7 @@ impl PublicFacts {
     }
 
     /// Whether the number of records is the true one; it is private under add-remove, and not counted with a unit column.
-    pub fn rows_known(&self) -> bool {
+    pub(crate) fn rows_known(&self) -> bool {
         self.adjacency != Adjacency::AddRemove && self.schema.unit == UnitOfPrivacy::Row
     }
 

@@ -278,6 +278,6 @@ pub fn usual(task: Task) -> Option<&'static LossEntry> {
 }
 
 /// Its name; empty if the task has none.
-pub fn usual_name(task: Task) -> &'static str {
+pub(crate) fn usual_name(task: Task) -> &'static str {
     usual(task).map_or("", |l| l.name)
 }

@@ -34,7 +34,7 @@ use privfit_kernel::{Choose, ChooseVertex, Exponential, Loss, Run, ScoreVertices
 
 settings! {
     /// Settings of private Frank-Wolfe.
-    pub struct FrankWolfeSettings {
+    pub(crate) struct FrankWolfeSettings {
         /// number of steps
         steps: Option<u64> = None, 1.0..=1e6;
         /// cells are clipped at this size
@@ -45,7 +45,7 @@ settings! {
 }
 
 /// Row of the list.
-pub const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "frank-wolfe",
     alias: "P-FW, DP-FW",
     needs: "any loss, one row to a unit, L1 ball or simplex, delta > 0",

@@ -32,7 +32,7 @@ use privfit_kernel::{Gaussian, Loss, Run};
 
 settings! {
     /// Settings of hard thresholding.
-    pub struct HardThresholdingSettings {
+    pub(crate) struct HardThresholdingSettings {
         /// weights that are kept
         sparsity: Option<u64> = None, 1.0..=1e7;
         /// number of steps
@@ -45,7 +45,7 @@ settings! {
 }
 
 /// Row of the list.
-pub const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "hard-thresholding",
     alias: "DP-IGHT",
     needs: "any loss, one row to a unit, delta > 0",

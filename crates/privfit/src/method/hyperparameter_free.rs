@@ -23,14 +23,14 @@ use crate::method::settings::settings;
 
 settings! {
     /// Settings of hyperparameter-free objective perturbation.
-    pub struct HyperparameterFreeSettings {
+    pub(crate) struct HyperparameterFreeSettings {
         /// whether scores of a number begin at its private mean, not at the middle of its bounds
         offset: bool = true, 0.0..=1.0;
     }
 }
 
 /// Row of the list.
-pub const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "hyperparameter-free",
     alias: "H-F AMP",
     needs: "smooth loss, one row to a unit, delta > 0",

@@ -4,34 +4,34 @@
 pub mod auto;
 mod block_learner;
 mod end_noise;
-pub mod frank_wolfe;
-pub mod hard_thresholding;
-pub mod hyperparameter_free;
+pub(crate) mod frank_wolfe;
+pub(crate) mod hard_thresholding;
+pub(crate) mod hyperparameter_free;
 mod location;
-pub mod noisy_gd;
-pub mod noisy_projected_sgd;
-pub mod noisy_sgd;
+pub(crate) mod noisy_gd;
+pub(crate) mod noisy_projected_sgd;
+pub(crate) mod noisy_sgd;
 pub mod noisy_thresholding;
 pub mod objective;
-pub mod objective_pure;
+pub(crate) mod objective_pure;
 mod offset;
 pub mod output;
-pub mod output_gd;
+pub(crate) mod output_gd;
 pub mod permutation_sgd;
 pub mod published;
-pub mod random_round_sgd;
+pub(crate) mod random_round_sgd;
 pub mod settings;
 pub mod statistics;
 mod support;
 mod teacher;
 #[cfg(test)]
 pub(crate) mod testing;
-pub mod transfer_blocks;
-pub mod transfer_convex;
-pub mod transfer_support;
-pub mod two_stage;
+pub(crate) mod transfer_blocks;
+pub(crate) mod transfer_convex;
+pub(crate) mod transfer_support;
+pub(crate) mod two_stage;
 mod vector_noise;
-pub mod weighted_columns;
+pub(crate) mod weighted_columns;
 
 use crate::constraint::Constraint;
 use crate::data::encode::Column;
@@ -88,12 +88,12 @@ impl Problem {
     }
 
     /// The numbers of the loss.
-    pub fn loss_numbers(&self) -> Result<Vec<f64>> {
+    pub(crate) fn loss_numbers(&self) -> Result<Vec<f64>> {
         self.loss.parameters.iter().map(|n| self.settings.within(n.name, n.default, n.range.0, n.range.1)).collect()
     }
 
     /// Largest size of a cell of an encoded row that public facts allow; at most 1.
-    pub fn largest_cell(&self) -> f64 {
+    pub(crate) fn largest_cell(&self) -> f64 {
         let size = |c: &Column| match c.group {
             Some(_) => 1.0 / c.scale,
             None => (1.0 - c.shift).abs().max((1.0 + c.shift).abs()) / c.scale,
@@ -137,13 +137,13 @@ impl Problem {
     }
 
     /// Standard deviation over sensitivity of one Gaussian release that meets the target, for the adjacency.
-    pub fn single_noise(&self) -> Result<f64> {
+    pub(crate) fn single_noise(&self) -> Result<f64> {
         let event = |nm: f64| Ok(Event::Gaussian { noise_multiplier: nm, replace_factor: 2.0 });
         privfit_kernel::account::calibrate(self.target, event, self.adjacency)
     }
 
     /// The solver's certificate rests on the true number of rows; an estimate would make its outcome depend on the private one.
-    pub fn needs_rows(&self, method: &str) -> Result<()> {
+    pub(crate) fn needs_rows(&self, method: &str) -> Result<()> {
         if self.rows_known {
             return Ok(());
         }
@@ -151,12 +151,12 @@ impl Problem {
     }
 
     /// Rows in all, at the most.
-    pub fn all_rows(&self) -> f64 {
+    pub(crate) fn all_rows(&self) -> f64 {
         (self.rows as f64 * self.rows_per_unit as f64).max(1.0)
     }
 
     /// Approximate privacy is asked for; pure privacy is refused with the fix.
-    pub fn needs_delta(&self, method: &str) -> Result<()> {
+    pub(crate) fn needs_delta(&self, method: &str) -> Result<()> {
         if self.target.delta > 0.0 {
             return Ok(());
         }
@@ -233,10 +233,10 @@ impl Capabilities {
     };
 
     /// Rests on a theorem about minimisers or distances of iterates, with proved errors of solver and floating point.
-    pub const BY_THEOREM: Capabilities = Capabilities { smooth: true, numerics: Numerics::Bounded, ..Capabilities::ANY };
+    pub(crate) const BY_THEOREM: Capabilities = Capabilities { smooth: true, numerics: Numerics::Bounded, ..Capabilities::ANY };
 
     /// A published form, for comparison.
-    pub const PUBLISHED: Capabilities = Capabilities { tunable: false, ..Capabilities::ANY };
+    pub(crate) const PUBLISHED: Capabilities = Capabilities { tunable: false, ..Capabilities::ANY };
 
     /// Whether it takes a loss.
     pub fn takes(&self, loss: &LossEntry) -> bool {

@@ -30,7 +30,7 @@ use privfit_kernel::{Gaussian, Loss, Rate, Run, planned_step};
 
 settings! {
     /// Settings of noisy gradient descent.
-    pub struct NoisyGdSettings {
+    pub(crate) struct NoisyGdSettings {
         /// number of steps
         steps: Option<u64> = None, 1.0..=1e7;
         /// length of a step, for the average gradient
@@ -47,7 +47,7 @@ settings! {
 }
 
 /// Row of the list.
-pub const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "noisy-gd",
     alias: "DP-GD",
     needs: "any loss but mean, delta > 0",

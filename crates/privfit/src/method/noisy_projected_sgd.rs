@@ -25,7 +25,7 @@ use privfit_kernel::Rate;
 
 settings! {
     /// Settings of noisy projected SGD.
-    pub struct NoisyProjectedSgdSettings {
+    pub(crate) struct NoisyProjectedSgdSettings {
         /// probability that a record takes part in a step
         sampling_rate: Option<f64> = None, 1e-6..=1.0;
         /// number of steps
@@ -34,7 +34,7 @@ settings! {
 }
 
 /// Row of the list.
-pub const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "noisy-projected-sgd",
     alias: "BST14",
     needs: "any loss, delta > 0",

@@ -21,7 +21,7 @@ use crate::method::settings::settings;
 
 settings! {
     /// Settings of noisy SGD.
-    pub struct NoisySgdSettings {
+    pub(crate) struct NoisySgdSettings {
         /// probability that a record takes part in a step
         sampling_rate: Option<f64> = None, 1e-6..=1.0;
         /// number of steps
@@ -40,7 +40,7 @@ settings! {
 }
 
 /// Row of the list.
-pub const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "noisy-sgd",
     alias: "DP-SGD, P-SGD",
     needs: "any loss but mean, delta > 0",

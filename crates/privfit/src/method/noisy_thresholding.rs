@@ -34,7 +34,7 @@ use privfit_kernel::{ChooseLargest, Exponential, Gaussian, Loss, Mechanism, RowS
 
 settings! {
     /// Settings of noisy thresholding.
-    pub struct NoisyThresholdingSettings {
+    pub(crate) struct NoisyThresholdingSettings {
         /// columns that are chosen
         sparsity: Option<u64> = None, 1.0..=1e7;
         /// rounds in which they are chosen

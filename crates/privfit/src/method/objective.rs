@@ -34,7 +34,7 @@ use privfit_kernel::{self as kernel, LinearTerm, Loss, Minimise, Run};
 
 settings! {
     /// Settings of objective perturbation.
-    pub struct ObjectiveSettings {
+    pub(crate) struct ObjectiveSettings {
         /// strength of the ridge, in sum form
         ridge: Option<f64> = None, 1e-12..=1e15;
         /// expected length of the weights (sets the ridge)

@@ -24,7 +24,7 @@ use crate::method::settings::settings;
 
 settings! {
     /// Settings of objective perturbation with pure privacy.
-    pub struct ObjectivePureSettings {
+    pub(crate) struct ObjectivePureSettings {
         /// strength of the ridge, in sum form
         ridge: Option<f64> = None, 1e-12..=1e15;
         /// expected length of the weights (sets the ridge)
@@ -35,7 +35,7 @@ settings! {
 }
 
 /// Row of the list.
-pub const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "objective-pure",
     alias: "CMS11",
     needs: "smooth loss, one row to a unit, delta = 0",

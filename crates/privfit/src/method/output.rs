@@ -27,7 +27,7 @@ use privfit_kernel::{self as kernel, Loss, Minimise, Run};
 
 settings! {
     /// Settings of output perturbation.
-    pub struct OutputSettings {
+    pub(crate) struct OutputSettings {
         /// strength of the ridge, in sum form
         ridge: Option<f64> = None, 1e-12..=1e15;
     }

@@ -26,7 +26,7 @@ use privfit_kernel::{Loss, StepSchedule};
 
 settings! {
     /// Settings of output perturbation by gradient descent.
-    pub struct OutputGdSettings {
+    pub(crate) struct OutputGdSettings {
         /// number of steps
         steps: Option<u64> = None, 1.0..=1e7;
         /// length of a step, for the average gradient
@@ -37,7 +37,7 @@ settings! {
 }
 
 /// Row of the list.
-pub const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "output-gd",
     alias: "OPGD",
     needs: "smooth loss, one row to a unit",

@@ -26,7 +26,7 @@ use privfit_kernel::StepSchedule;
 
 settings! {
     /// Settings of permutation SGD.
-    pub struct PermutationSgdSettings {
+    pub(crate) struct PermutationSgdSettings {
         /// passes over the data
         passes: Option<u64> = None, 1.0..=1e6;
         /// records to a batch

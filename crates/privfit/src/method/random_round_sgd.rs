@@ -24,7 +24,7 @@ use privfit_kernel::Rate;
 
 settings! {
     /// Settings of random-round SGD.
-    pub struct RandomRoundSgdSettings {
+    pub(crate) struct RandomRoundSgdSettings {
         /// probability that a record takes part in a step
         sampling_rate: Option<f64> = None, 1e-6..=1.0;
         /// most steps
@@ -35,7 +35,7 @@ settings! {
 }
 
 /// Row of the list.
-pub const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "random-round-sgd",
     alias: "RRPSGD",
     needs: "smooth loss, delta > 0",

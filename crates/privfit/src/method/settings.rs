@@ -90,7 +90,7 @@ impl<T: Value> Value for Option<T> {
 
 /// How steps shrink in permutation SGD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decay {
+pub(crate) enum Decay {
     /// They do not.
     Constant,
     /// Like 1/t.
@@ -204,13 +204,13 @@ fn choices_of(name: &str) -> &'static [&'static str] {
 
 /// Makes the struct of a method's settings: a line of meaning, name, type, default and range for each.
 macro_rules! settings {
-    ($(#[$about:meta])* pub struct $name:ident {
+    ($(#[$about:meta])* $seen:vis struct $name:ident {
         $(#[doc = $meaning:literal] $field:ident: $type:ty = $default:expr, $range:expr;)*
     }) => {
         $(#[$about])*
         #[derive(Clone, Debug, PartialEq)]
-        pub struct $name {
-            $(#[doc = $meaning] pub $field: $type,)*
+        $seen struct $name {
+            $(#[doc = $meaning] $seen $field: $type,)*
         }
 
         impl Default for $name {
@@ -221,7 +221,7 @@ macro_rules! settings {
 
         impl $name {
             /// The list of them.
-            pub const SETTINGS: &'static [$crate::method::settings::Setting] = &[$(
+            $seen const SETTINGS: &'static [$crate::method::settings::Setting] = &[$(
                 $crate::method::settings::Setting {
                     name: stringify!($field),
                     meaning: $meaning.trim_ascii(),
@@ -232,7 +232,7 @@ macro_rules! settings {
             )*];
 
             /// Those that are given, checked, and defaults for the rest.
-            pub fn parse(given: &$crate::method::Settings) -> $crate::error::Result<Self> {
+            $seen fn parse(given: &$crate::method::Settings) -> $crate::error::Result<Self> {
                 let mut list = Self::SETTINGS.iter();
                 let default = Self::default();
                 Ok($name { $($field: given.read(list.next().expect("one for each field"), default.$field)?,)* })
@@ -243,13 +243,12 @@ macro_rules! settings {
 pub(crate) use settings;
 
 #[cfg(test)]
-#[allow(unreachable_pub)]
 mod tests {
     use super::*;
 
     settings! {
         /// Settings of a method that does not exist.
-        pub struct Made {
+        struct Made {
             /// number of steps
             steps: Option<u64> = None, 1.0..=10.0;
             /// a part

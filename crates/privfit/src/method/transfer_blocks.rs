@@ -30,7 +30,7 @@ use privfit_kernel::{Average, Learner, Project, PublicRows, Run, SparseModel, Tr
 
 settings! {
     /// Settings of knowledge transfer by blocks.
-    pub struct TransferBlocksSettings {
+    pub(crate) struct TransferBlocksSettings {
         /// weights that are kept
         sparsity: Option<u64> = None, 1.0..=1e7;
         /// parts, each with a teacher
@@ -45,7 +45,7 @@ settings! {
 }
 
 /// Row of the list.
-pub const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "transfer-blocks",
     alias: "KT-SA",
     needs: "loss with one score, one row to a unit, delta > 0",

@@ -27,7 +27,7 @@ use privfit_kernel::{PublicRows, Run};
 
 settings! {
     /// Settings of knowledge transfer from a convex teacher.
-    pub struct TransferConvexSettings {
+    pub(crate) struct TransferConvexSettings {
         /// weights that are kept
         sparsity: Option<u64> = None, 1.0..=1e7;
         /// strength of the ridge, in sum form
@@ -40,7 +40,7 @@ settings! {
 }
 
 /// Row of the list.
-pub const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "transfer-convex",
     alias: "KT-CS",
     needs: "smooth loss with one score, one row to a unit, delta > 0",

@@ -30,7 +30,7 @@ use privfit_kernel::{Exponential, Loss, RowScaling, Run, SelectColumns, Stabilit
 
 settings! {
     /// Settings of knowledge transfer on chosen columns.
-    pub struct TransferSupportSettings {
+    pub(crate) struct TransferSupportSettings {
         /// columns that are chosen
         sparsity: Option<u64> = None, 1.0..=1e7;
         /// part of the budget for the choice
@@ -47,7 +47,7 @@ settings! {
 }
 
 /// Row of the list.
-pub const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "transfer-support",
     alias: "KT-PS",
     needs: "smooth loss with one score, one row to a unit, delta > 0",

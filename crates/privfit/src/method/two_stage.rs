@@ -29,7 +29,7 @@ use privfit_kernel::{ChooseLargest, Exponential, Learner, Run, SparseModel, Supp
 
 settings! {
     /// Settings of the two-stage method.
-    pub struct TwoStageSettings {
+    pub(crate) struct TwoStageSettings {
         /// columns that are chosen
         sparsity: Option<u64> = None, 1.0..=1e7;
         /// parts that vote
@@ -42,7 +42,7 @@ settings! {
 }
 
 /// Row of the list.
-pub const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "two-stage",
     alias: "KST12 two stage",
     needs: "smooth loss with one score, one row to a unit, delta > 0",

@@ -32,7 +32,7 @@ use privfit_kernel::{Contribution, Gaussian, Loss, Mechanism, RowScaling, Run, S
 
 settings! {
     /// Settings of weighted columns.
-    pub struct WeightedColumnsSettings {
+    pub(crate) struct WeightedColumnsSettings {
         /// columns that are kept; four times the rows by default
         sparsity: Option<u64> = None, 1.0..=1e7;
         /// part of the budget for the weights of columns
@@ -43,7 +43,7 @@ settings! {
 }
 
 /// Row of the list.
-pub const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "weighted-columns",
     alias: "private idf",
     needs: "smooth loss with one score for two classes, one row to a unit, delta > 0",

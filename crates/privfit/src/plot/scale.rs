@@ -70,7 +70,7 @@ impl Axis {
     }
 
     /// Ticks, at most about so many.
-    pub fn ticks(&self, most: usize) -> Vec<f64> {
+    pub(crate) fn ticks(&self, most: usize) -> Vec<f64> {
         if !self.given.is_empty() {
             return self.given.clone();
         }
@@ -92,7 +92,7 @@ impl Axis {
     }
 
     /// A tick in few characters.
-    pub fn tick(&self, x: f64) -> String {
+    pub(crate) fn tick(&self, x: f64) -> String {
         match self.unit {
             Unit::Percent => format!("{} %", short(100.0 * x)),
             Unit::Power => format!("1e{}", x.log10().round() as i32),

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// A value of epsilon and what follows from it, at delta 0.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Meaning {
+pub(crate) struct Meaning {
     /// Epsilon.
     pub epsilon: f64,
     /// In words.
@@ -12,7 +12,7 @@ pub struct Meaning {
 }
 
 /// From next to nothing to next to no protection.
-pub const MEANINGS: [Meaning; 7] = [
+pub(crate) const MEANINGS: [Meaning; 7] = [
     Meaning { epsilon: 0.1, words: "a guess is hardly better than a coin" },
     Meaning { epsilon: 0.5, words: "a hint, and never much more" },
     Meaning { epsilon: 1.0, words: "a suspicion; nobody can be sure" },
@@ -24,17 +24,17 @@ pub const MEANINGS: [Meaning; 7] = [
 
 impl Meaning {
     /// Largest factor by which odds change.
-    pub fn odds(&self) -> f64 {
+    pub(super) fn odds(&self) -> f64 {
         self.epsilon.exp()
     }
 
     /// What somebody who held something for as likely as not can believe afterwards, at most.
-    pub fn belief(&self) -> f64 {
+    pub(super) fn belief(&self) -> f64 {
         1.0 / (1.0 + (-self.epsilon).exp())
     }
 
     /// Share of people who are found at one false alarm in a hundred, at most.
-    pub fn found(&self) -> f64 {
+    pub(super) fn found(&self) -> f64 {
         let (x, e) = (crate::certificate::ATTACK_RATE, self.epsilon);
         (e.exp() * x).min(1.0 - (-e).exp() * (1.0 - x))
     }

@@ -1,7 +1,7 @@
 //! Eigenvalues and eigenvectors of a symmetric matrix by Jacobi rotations: short, and exact to rounding for any spectrum.
 
 /// Eigenvalues, and eigenvectors one after the other; the matrix is given row after row.
-pub fn symmetric(mut a: Vec<f64>, d: usize) -> (Vec<f64>, Vec<f64>) {
+pub(crate) fn symmetric(mut a: Vec<f64>, d: usize) -> (Vec<f64>, Vec<f64>) {
     let mut v = vec![0f64; d * d];
     (0..d).for_each(|i| v[i * d + i] = 1.0);
     let total: f64 = a.iter().map(|x| x * x).sum();
@@ -42,7 +42,7 @@ fn rotate_rows(m: &mut [f64], d: usize, p: usize, q: usize, c: f64, s: f64) {
 }
 
 /// Sum over eigenvectors v of v <v, b> / h.
-pub fn solve(vectors: &[f64], h: &[f64], b: &[f64]) -> Vec<f64> {
+pub(crate) fn solve(vectors: &[f64], h: &[f64], b: &[f64]) -> Vec<f64> {
     let d = b.len();
     let mut out = vec![0f64; d];
     for (v, h) in vectors.chunks(d).zip(h) {

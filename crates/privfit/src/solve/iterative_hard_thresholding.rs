@@ -78,7 +78,7 @@ pub struct Thresholding {
 }
 
 /// Keeps the largest weights in size, ties to the lowest index, and `always`; the others become zero.
-pub fn keep_largest(w: &mut [f64], count: usize, always: Option<usize>) {
+pub(crate) fn keep_largest(w: &mut [f64], count: usize, always: Option<usize>) {
     let mut order: Vec<usize> = (0..w.len()).filter(|i| Some(*i) != always && w[*i] != 0.0).collect();
     if order.len() <= count {
         return;

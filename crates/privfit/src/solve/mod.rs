@@ -1,4 +1,4 @@
 //! Ordinary numerical work; no privacy inside.
 
-pub mod eigen;
+pub(crate) mod eigen;
 pub mod iterative_hard_thresholding;

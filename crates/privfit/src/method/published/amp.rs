@@ -16,7 +16,7 @@ use privfit_kernel::Numerics;
 
 settings! {
     /// Settings of AMP.
-    pub struct AmpSettings {
+    pub(crate) struct AmpSettings {
         /// part of epsilon and delta for the output noise
         output_share: f64 = 0.01, 1e-4..=0.9;
         /// part of the rest for the noise of the linear term
@@ -55,7 +55,7 @@ pub const AMP: Method = Method {
 };
 
 /// Row of the list.
-pub const WITHOUT_SETTINGS: Method = Method {
+pub(crate) const WITHOUT_SETTINGS: Method = Method {
     name: "published-hf-amp",
     alias: "printed H-F AMP",
     needs: "smooth loss, delta > 0",

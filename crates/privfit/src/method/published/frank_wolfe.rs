@@ -13,7 +13,7 @@ use privfit_kernel::Exponential;
 
 settings! {
     /// Settings of the published Frank-Wolfe.
-    pub struct PublishedFrankWolfeSettings {
+    pub(crate) struct PublishedFrankWolfeSettings {
         /// number of steps
         steps: u64 = 50, 1.0..=1e6;
         /// cells are clipped at this size: L of the publication
@@ -22,7 +22,7 @@ settings! {
 }
 
 /// Row of the list.
-pub const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "published-p-fw",
     alias: "printed P-FW",
     needs: "any loss, L1 ball or simplex, delta > 0",

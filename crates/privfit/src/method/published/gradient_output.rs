@@ -13,7 +13,7 @@ use privfit_kernel::{Numerics, StepSchedule};
 
 settings! {
     /// Settings of the published gradient descent.
-    pub struct PublishedOutputGdSettings {
+    pub(crate) struct PublishedOutputGdSettings {
         /// number of steps
         steps: Option<u64> = None, 1.0..=1e7;
         /// ridge of the average loss; 0 for the convex form
@@ -22,7 +22,7 @@ settings! {
 }
 
 /// Row of the list.
-pub const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "published-output-gd",
     alias: "printed OPGD",
     needs: "smooth loss, delta > 0",

@@ -24,7 +24,7 @@ use privfit_kernel::{Average, Batch, Learner, Project, PublicRows, Run, Sensitiv
 
 settings! {
     /// Settings of the published knowledge transfer.
-    pub struct KnowledgeTransferSettings {
+    pub(crate) struct KnowledgeTransferSettings {
         /// weights of teacher and student
         sparsity: Option<u64> = None, 1.0..=1e7;
         /// ridge of the average loss
@@ -35,7 +35,7 @@ settings! {
 }
 
 /// Row of the list.
-pub const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "published-knowledge-transfer",
     alias: "printed DPSL-KT",
     needs: "loss with one score, delta > 0",
@@ -50,7 +50,7 @@ pub const METHOD: Method = Method {
 
 settings! {
     /// Settings of hard thresholding without noise.
-    pub struct BaselineSettings {
+    pub(crate) struct BaselineSettings {
         /// weights that are kept
         sparsity: Option<u64> = None, 1.0..=1e7;
         /// ridge of the average loss
@@ -59,7 +59,7 @@ settings! {
 }
 
 /// Row of the list.
-pub const BASELINE: Method = Method {
+pub(crate) const BASELINE: Method = Method {
     name: "hard-thresholding-without-noise",
     alias: "IGHT",
     needs: "loss with one score",

@@ -3,14 +3,14 @@
 //! Several classes are one against the rest, epsilon and delta divided evenly, as published. Rows have norm 1, so L = 1.
 
 pub mod amp;
-pub mod frank_wolfe;
-pub mod gradient_output;
-pub mod knowledge_transfer;
-pub mod notes_sgd;
+pub(crate) mod frank_wolfe;
+pub(crate) mod gradient_output;
+pub(crate) mod knowledge_transfer;
+pub(crate) mod notes_sgd;
 pub mod permutation;
 pub mod printed;
 pub mod rounds;
-pub mod sampled_sgd;
+pub(crate) mod sampled_sgd;
 
 use super::{Method, Problem};
 use crate::error::{Error, Result};

@@ -14,7 +14,7 @@ use privfit_kernel::{Gaussian, Rate, planned_step};
 
 settings! {
     /// Settings of the SGD of the lecture notes.
-    pub struct NotesSgdSettings {
+    pub(crate) struct NotesSgdSettings {
         /// records to a step
         batch: u64 = 50, 1.0..=1e9;
         /// number of steps; (n/batch)^2 in the publication
@@ -23,7 +23,7 @@ settings! {
 }
 
 /// Row of the list.
-pub const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "published-notes-sgd",
     alias: "printed BST14",
     needs: "any loss, delta > 0",

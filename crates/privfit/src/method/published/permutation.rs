@@ -16,7 +16,7 @@ use privfit_kernel::StepSchedule;
 
 settings! {
     /// Settings of the published permutation SGD.
-    pub struct PublishedPermutationSettings {
+    pub(crate) struct PublishedPermutationSettings {
         /// passes over the data
         passes: u64 = 10, 1.0..=1e6;
         /// records to a batch
@@ -33,7 +33,7 @@ settings! {
 }
 
 /// Row of the list.
-pub const CONVEX: Method = Method {
+pub(crate) const CONVEX: Method = Method {
     name: "published-p-psgd",
     alias: "printed P-PSGD",
     needs: "smooth loss, delta > 0",
@@ -48,7 +48,7 @@ pub const CONVEX: Method = Method {
 
 settings! {
     /// Settings of the published strongly convex permutation SGD.
-    pub struct PublishedStrongSettings {
+    pub(crate) struct PublishedStrongSettings {
         /// passes over the data
         passes: u64 = 200, 1.0..=1e6;
         /// records to a batch
@@ -61,7 +61,7 @@ settings! {
 }
 
 /// Row of the list.
-pub const STRONG: Method = Method {
+pub(crate) const STRONG: Method = Method {
     name: "published-p-scpsgd",
     alias: "printed P-SCPSGD",
     needs: "smooth loss, delta > 0",

@@ -14,7 +14,7 @@ use privfit_kernel::{Gaussian, Rate, planned_step};
 
 settings! {
     /// Settings of the published random-round SGD.
-    pub struct PublishedRoundsSettings {
+    pub(crate) struct PublishedRoundsSettings {
         /// most steps; n^2 in the publication
         steps: Option<u64> = None, 1.0..=1e12;
     }

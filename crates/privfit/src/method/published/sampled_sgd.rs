@@ -13,7 +13,7 @@ use privfit_kernel::{Gaussian, Rate, planned_step};
 
 settings! {
     /// Settings of the published private SGD.
-    pub struct PublishedSgdSettings {
+    pub(crate) struct PublishedSgdSettings {
         /// number of steps
         steps: u64 = 1000, 1.0..=1e7;
         /// records to a step
@@ -26,7 +26,7 @@ settings! {
 }
 
 /// Row of the list.
-pub const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "published-p-sgd",
     alias: "printed P-SGD",
     needs: "any loss, delta > 0",

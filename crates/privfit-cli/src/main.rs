@@ -22,7 +22,7 @@ use verb::{account, audit, certificate, evaluate, explain, export, fit, ledger, 
   privfit fit examples/adult/job.toml
   privfit evaluate --model model.json --data test.csv
   privfit ledger create visits.ledger --schema visits.toml --epsilon 4 --delta 1e-8
-  privfit account --mechanism gaussian --noise-multiplier 1.1 --rate 0.01 --steps 1000 --delta 1e-5
+  privfit account --mechanism gaussian --noise-multiplier 1.1 --sampling-rate 0.01 --steps 1000 --delta 1e-5
   privfit account --request questions.json --format json
   privfit audit distribution --method noisy-gd
 

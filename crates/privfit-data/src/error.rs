@@ -4,7 +4,7 @@
 //! ```
 //! use privfit_data::Error;
 //!
-//! let error = Error::misuse("delta is missing: add ").give("delta", "1e-8").words(" (1/rows^2)");
+//! let error = Error::misuse("delta is missing: add ").give("delta", "1e-8").text(" (1/rows^2)");
 //! assert_eq!(error.to_string(), "delta is missing: add delta = 1e-8 (1/rows^2)");
 //! let as_flag = |name: &str, value: Option<&str>| format!("--{name} {}", value.unwrap_or_default());
 //! assert_eq!(error.spelled(&as_flag), "delta is missing: add --delta 1e-8 (1/rows^2)");
@@ -114,8 +114,8 @@ impl Error {
     }
 
     /// Goes on with words.
-    pub fn words(self, words: impl Into<String>) -> Error {
-        self.with(Piece::Words(words.into()))
+    pub fn text(self, text: impl Into<String>) -> Error {
+        self.with(Piece::Words(text.into()))
     }
 
     /// The same error with words before it; its kind and its arguments stay.

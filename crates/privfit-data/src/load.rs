@@ -222,7 +222,7 @@ pub fn check_labels(source: &Source, schema: &Schema) -> Result<()> {
             true => Ok(()),
             false => Err(Error::misuse("the schema has no [target], so there are no labels: leave out ")
                 .naming("labels")
-                .words(", or add [target]")),
+                .text(", or add [target]")),
         };
     }
     match (apart, source.labels.is_empty()) {

@@ -38,7 +38,7 @@ pub(crate) enum GridKind {
     Votes,
     /// Scores of a selection.
     Scores,
-    /// Scores that are gradients: derivative times cell, cells cut at this many units.
+    /// Scores that are gradients: derivative times cell, cells clipped at this many units.
     GradientScores { cap: u64 },
     /// Votes of models on parts, as scores of a selection.
     VoteScores,

@@ -270,8 +270,8 @@ mod tests {
             assert_eq!((exact.numerator as f64) as u128, u128::from(exact.numerator), "no rounding in the conversion");
         }
         // Words that sit next to the rate, on either side of it.
-        struct Given(Vec<u64>);
-        impl Words for Given {
+        struct FixedWords(Vec<u64>);
+        impl Words for FixedWords {
             fn word(&mut self) -> u64 {
                 self.0.remove(0)
             }
@@ -279,7 +279,7 @@ mod tests {
         let third = Rate::new(1.0 / 3.0).unwrap();
         let (first, rest) = (third.numerator >> 48, third.numerator & ((1 << 48) - 1));
         let word = (first - 1) | first << 16 | first << 32 | (first + 1) << 48;
-        assert_eq!(third.draw(4, &mut Given(vec![word, rest - 1, rest])), [true, true, false, false]);
+        assert_eq!(third.draw(4, &mut FixedWords(vec![word, rest - 1, rest])), [true, true, false, false]);
         let mut rng = NoiseRng::from_key([9; 32]);
         for rate in [1e-5, 0.001, 0.25, 0.9] {
             let (n, p) = (4_000_000, Rate::new(rate).unwrap());

@@ -64,7 +64,7 @@ fn a_public_vector_is_added() {
     let (moved, ..) = coordinates(&data, &mechanism, &[0.0; 4], &[1.0, -2.0, 1e300, f64::NAN]);
     assert!(((moved[0] - plain[0]) as f64 * unit - 1.0).abs() < 1e-6);
     assert!(((moved[1] - plain[1]) as f64 * unit + 2.0).abs() < 1e-6);
-    assert!(moved[2] > 1 << 60, "cut, not wrapped");
+    assert!(moved[2] > 1 << 60, "clipped, not wrapped");
 }
 
 /// Noise on chosen values is hardly more than what was asked for, and its sensitivity is never above that of a whole row.

@@ -18,7 +18,7 @@ impl Amount {
 
     /// The smallest amount that is not below the number. A number within 1e-15 of a decimal with twelve digits is that decimal: 0.1 is
     /// no double, and whoever asks for it ten times means 1.
-    pub fn up(x: f64) -> Result<Amount> {
+    pub fn round_up(x: f64) -> Result<Amount> {
         let pico = x * UNIT;
         let near = (pico - pico.round()).abs() <= 1e-3 && pico.round() >= 1.0;
         Amount::whole(if near { pico.round() } else { pico.next_up().ceil() }, x)
@@ -100,11 +100,13 @@ mod tests {
     #[test]
     fn rounding_is_to_the_safe_side() {
         for x in [0.1, 1e-13, 3.0, 0.123456789012345, 1e-300, 999_999.5] {
-            assert!(Amount::up(x).unwrap().number() >= x * (1.0 - 1e-15) && Amount::up(x).unwrap() > Amount::default());
+            assert!(
+                Amount::round_up(x).unwrap().number() >= x * (1.0 - 1e-15) && Amount::round_up(x).unwrap() > Amount::default()
+            );
             assert!(Amount::down(x).unwrap().number() <= x);
         }
         for bad in [-1.0, f64::NAN, f64::INFINITY, 1e7] {
-            assert!(Amount::up(bad).is_err(), "{bad}");
+            assert!(Amount::round_up(bad).is_err(), "{bad}");
         }
     }
 

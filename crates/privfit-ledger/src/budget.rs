@@ -77,7 +77,7 @@ impl Rule {
         if !(0.0..1.0).contains(&delta) || cap == Amount::default() {
             return Err(Error::misuse("a budget needs a positive epsilon and a delta from 0 to below 1: give ")
                 .naming("epsilon")
-                .words(" and ")
+                .text(" and ")
                 .naming("delta"));
         }
         if delta == 0.0 {
@@ -104,11 +104,11 @@ impl Rule {
 
     /// What an event costs by this rule, rounded up.
     pub fn charge(&self, event: &Event, adjacency: Adjacency, delta: f64) -> Charge {
-        let finite = |x: f64| Amount::up(x).ok().filter(|a| *a > Amount::default());
+        let finite = |x: f64| Amount::round_up(x).ok().filter(|a| *a > Amount::default());
         let pure = epsilon(event, adjacency, 0.0).ok().and_then(|a| finite(a.bound.upper));
         let gap = grid_gap(event, adjacency).unwrap_or(f64::INFINITY);
         let part = if gap == 0.0 { 0.0 } else { gap * (1.0 + self.pure.number().exp()) / delta };
-        let slack = if gap == 0.0 { Some(Amount::ZERO) } else { Amount::up(part).ok().filter(|s| s.number() <= SLACK) };
+        let slack = if gap == 0.0 { Some(Amount::ZERO) } else { Amount::round_up(part).ok().filter(|s| s.number() <= SLACK) };
         // Errors of the sums behind a divergence are far below what is added here.
         let cost = |r: Renyi| renyi(event, adjacency, r.order).ok().and_then(|x| finite(x * (1.0 + 1e-12)));
         let renyi = self.renyi.filter(|_| slack.is_some()).and_then(cost);

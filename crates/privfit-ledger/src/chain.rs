@@ -84,10 +84,10 @@ impl MacKey {
                     "the ledger is damaged at record {i}, whose digest does not follow from the one before; or "
                 ));
                 let with_key = match self.key {
-                    Some(_) => damaged.words("the key is another one"),
-                    None => damaged.words("it was made with a key, which ").give("ledger_key", "FILE").words(" gives"),
+                    Some(_) => damaged.text("the key is another one"),
+                    None => damaged.text("it was made with a key, which ").give("ledger_key", "FILE").text(" gives"),
                 };
-                return Err(with_key.words(": restore it from a copy, nothing is released meanwhile"));
+                return Err(with_key.text(": restore it from a copy, nothing is released meanwhile"));
             }
             before = &entry.hash;
         }

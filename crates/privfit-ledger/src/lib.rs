@@ -43,7 +43,7 @@ pub struct Ledger {
     heads: Option<Heads>,
 }
 
-/// Reads entries; those that it has seen before, and that are the same to the byte, are not worked out again.
+/// Reads entries; those that it has seen before, and that are the same to the byte, are not recomputed.
 struct Reader {
     mac_key: MacKey,
     seen: Vec<Entry>,
@@ -373,7 +373,7 @@ impl Ledger {
                             "this request was reserved before and not released: what became of it is unknown, so it stays spent; ask \
                              again under another ")
                         .naming("request")
-                        .words(", which is spent anew"));
+                        .text(", which is spent anew"));
                     }
                     Record::Reserve { name, .. } if *name == job.name => {
                         return Err(Error::misuse(format!("the name {name:?} was used for another job: give this one another ")).naming("request"));
@@ -399,7 +399,7 @@ impl Ledger {
         })?;
         self.remember(after);
         if let Some(digest) = before {
-            return Ok(Reserved::Before(self.kept(&job.digest, &digest)?));
+            return Ok(Reserved::Before(self.stored_release(&job.digest, &digest)?));
         }
         position.map(Reserved::Now).ok_or_else(|| damaged("a reservation is missing"))
     }
@@ -437,7 +437,7 @@ impl Ledger {
     }
 
     /// What was released for a request.
-    pub fn kept(&mut self, request: &str, digest: &str) -> Result<Vec<u8>> {
+    pub fn stored_release(&mut self, request: &str, digest: &str) -> Result<Vec<u8>> {
         let bytes = self.store.release(request)?.ok_or_else(|| damaged("a release is missing"))?;
         if digest_of(&bytes) != digest {
             return Err(damaged("a release is not what was written down"));

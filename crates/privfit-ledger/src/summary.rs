@@ -42,9 +42,9 @@ pub struct Summary {
     pub jobs: Vec<Job>,
     /// Sum of their epsilons, which nobody has to pay.
     pub added: Option<f64>,
-    /// Epsilon of all together had they been fixed beforehand: the tight answer for what was done.
+    /// Epsilon of all, composed as jobs that were fixed beforehand: the tight answer for what was done.
     pub fixed: Option<f64>,
-    /// Epsilon of all together though each may have been chosen after the answers before it.
+    /// Epsilon of all together where each may have been chosen after the answers before it.
     pub filter: f64,
     /// Part of the budget that is gone.
     pub part: f64,
@@ -127,7 +127,7 @@ impl Ledger {
             _ => None,
         });
         match known.and_then(|request| status.released(request).map(|digest| (request, digest))) {
-            Some((request, digest)) => self.kept(request, digest),
+            Some((request, digest)) => self.stored_release(request, digest),
             None => Err(Error::refused(format!("nothing was released under {wanted:?}: see `privfit ledger show`"))),
         }
     }

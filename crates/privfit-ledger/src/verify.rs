@@ -60,7 +60,7 @@ pub fn verify(ledger: &mut Ledger) -> Result<(Status, Vec<Check>)> {
         })
         .collect();
     for (request, release) in &commits {
-        ledger.kept(request, release)?;
+        ledger.stored_release(request, release)?;
     }
     checks.push(Check::new("releases", true, format!("{} releases are kept and are what was written down", commits.len())));
     Ok((status, checks))

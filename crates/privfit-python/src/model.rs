@@ -6,7 +6,7 @@ use crate::error::{misuse, raised};
 use crate::interrupt::without_lock;
 use crate::ledger::open;
 use crate::schema::Schema;
-use privfit::certificate::{page, up};
+use privfit::certificate::{render, round_up};
 use privfit::data::encode::{Encoder, Row};
 use privfit::data::memory::Memory;
 use privfit::ledger::verify::verify;
@@ -86,7 +86,7 @@ impl Model {
             privfit::account::Adjacency::ReplaceOne => g.replace_one,
             _ => g.zero_out,
         };
-        let epsilon = epsilon.map_or("infinite".to_string(), up);
+        let epsilon = epsilon.map_or("infinite".to_string(), round_up);
         format!("epsilon {epsilon} at delta {:e}, {}, method {}", g.delta, g.adjacency.name(), self.artifact.training.method)
     }
 
@@ -107,7 +107,7 @@ impl Model {
     fn certificate_text(&self) -> PyResult<String> {
         let scores = self.artifact.model.weights().len();
         let released = format!("weights of {scores} score{}", if scores == 1 { "" } else { "s" });
-        Ok(page(&self.restated()?, &[released]))
+        Ok(render(&self.restated()?, &[released]))
     }
 
     /// The certificate as JSON.
@@ -135,7 +135,7 @@ impl Model {
 impl Model {
     /// The certificate as this version recomputes it, never the words of the file.
     fn restated(&self) -> PyResult<privfit::Certificate> {
-        let missing = || Error::refused("the certificate was not worked out: verify() says why");
+        let missing = || Error::refused("the certificate was not computed: verify() states why");
         examine(&self.artifact).certificate.ok_or_else(|| raised(missing()))
     }
 

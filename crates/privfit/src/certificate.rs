@@ -13,8 +13,8 @@ mod entry;
 pub(crate) mod merge;
 mod numbers;
 mod page;
+mod text;
 pub mod versions;
-mod words;
 
 pub use crate::schema::declared::{Declared, SECTORS};
 pub use basis::{
@@ -24,9 +24,9 @@ pub use claim::{Claim, Contact, Identity, Neighbours, Notion, Plain, Point, Regi
 pub use entry::{entry, yaml};
 pub(crate) use merge::MOST_CANDIDATES;
 pub use numbers::{ATTACK_RATE, DELTAS};
-pub use page::{page, up};
 pub(crate) use page::{percent_up, release_line};
-pub(crate) use words::{distribution, releases_of, sentence};
+pub use page::{render, round_up};
+pub(crate) use text::{distribution, releases_of, sentence};
 
 use serde::{Deserialize, Serialize};
 

@@ -50,7 +50,7 @@ pub fn export(artifact: &Artifact, file: &[u8]) -> Result<Vec<u8>> {
 /// What a reader of the file should know about the model.
 pub fn metadata(artifact: &Artifact, file: &[u8]) -> Vec<(&'static str, String)> {
     let g = &artifact.guarantee;
-    let epsilon = |e: Option<f64>| e.map_or("infinite".to_string(), crate::certificate::up);
+    let epsilon = |e: Option<f64>| e.map_or("infinite".to_string(), crate::certificate::round_up);
     vec![
         ("privfit.private", g.private.to_string()),
         ("privfit.simulated", g.simulated.to_string()),
@@ -80,7 +80,7 @@ fn encoded_row(graph: &mut Graph, schema: &Schema) -> String {
     };
     let squares = graph.apply("Mul", &[&cells, &cells]);
     let square = graph.row_sums(&squares);
-    // A row of a table can't be longer than its columns allow; another row is cut.
+    // A row of a table can't be longer than its columns allow; another row is clipped.
     let cells = if table {
         cells
     } else {

@@ -66,7 +66,7 @@ impl ModelReport {
     /// Writes the report.
     pub fn write(&self, form: Form) -> Result<String> {
         match form {
-            Form::Html => Ok(model_page::page(self)),
+            Form::Html => Ok(model_page::render(self)),
             Form::Markdown => Ok(markdown::model(self)),
             Form::Json => json(self),
         }
@@ -77,7 +77,7 @@ impl LedgerReport {
     /// Writes the report.
     pub fn write(&self, form: Form) -> Result<String> {
         match form {
-            Form::Html => Ok(ledger_page::page(self)),
+            Form::Html => Ok(ledger_page::render(self)),
             Form::Markdown => Ok(markdown::ledger(self)),
             Form::Json => json(self),
         }

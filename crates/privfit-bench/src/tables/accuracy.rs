@@ -41,11 +41,13 @@ fn grid(method: &str, weight: u8) -> Vec<Point> {
     match method {
         "published-amp" if heavy => points(&[("noise_share", &[0.9])]),
         "published-amp" => points(&[("output_share", &[0.001, 0.01]), ("noise_share", &[0.9, 0.98])]),
-        "published-p-sgd" if weight > 1 => points(&[("steps", &[100.0]), ("batch", &[300.0]), ("rate", &[1.0])]),
-        "published-p-sgd" if heavy => points(&[("steps", &[1000.0]), ("batch", &[50.0]), ("rate", &[1.0])]),
-        "published-p-sgd" => points(&[("steps", &[100.0, 1000.0]), ("batch", &[50.0]), ("rate", &[0.1, 1.0, 10.0])]),
-        "published-p-psgd" if heavy => points(&[("passes", &[5.0]), ("batch", &[50.0]), ("rate", &[0.01, 0.1])]),
-        "published-p-psgd" => points(&[("passes", &[5.0, 10.0, 100.0]), ("batch", &[50.0]), ("rate", &[0.001, 0.01, 0.1])]),
+        "published-p-sgd" if weight > 1 => points(&[("steps", &[100.0]), ("batch", &[300.0]), ("learning_rate", &[1.0])]),
+        "published-p-sgd" if heavy => points(&[("steps", &[1000.0]), ("batch", &[50.0]), ("learning_rate", &[1.0])]),
+        "published-p-sgd" => points(&[("steps", &[100.0, 1000.0]), ("batch", &[50.0]), ("learning_rate", &[0.1, 1.0, 10.0])]),
+        "published-p-psgd" if heavy => points(&[("passes", &[5.0]), ("batch", &[50.0]), ("learning_rate", &[0.01, 0.1])]),
+        "published-p-psgd" => {
+            points(&[("passes", &[5.0, 10.0, 100.0]), ("batch", &[50.0]), ("learning_rate", &[0.001, 0.01, 0.1])])
+        }
         "published-p-scpsgd" if heavy => points(&[("passes", &[10.0]), ("batch", &[50.0]), ("lambda", &[1e-3])]),
         "published-p-scpsgd" => points(&[("passes", &[200.0]), ("batch", &[50.0]), ("lambda", &[1e-4, 1e-3, 1e-2])]),
         "published-p-fw" => {

@@ -18,7 +18,7 @@ pub(crate) fn selected_line(artifact: &Artifact) -> Option<String> {
 
 /// What is guaranteed, both ways.
 pub(crate) fn guarantee_line(zero: Option<f64>, replace: Option<f64>, delta: f64) -> String {
-    let up = |e: Option<f64>| e.map_or("infinite".into(), privfit::certificate::up);
+    let text = |e: Option<f64>| e.map_or("infinite".into(), privfit::certificate::round_up);
     let delta = if delta == 0.0 { "0".to_string() } else { format!("{delta:e}") };
-    format!("epsilon {} under zero-out, {} under replace-one, at delta {delta}", up(zero), up(replace))
+    format!("epsilon {} under zero-out, {} under replace-one, at delta {delta}", text(zero), text(replace))
 }

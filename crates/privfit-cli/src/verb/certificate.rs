@@ -6,7 +6,7 @@ use crate::ui::lines::selected_line;
 use crate::ui::verdict::{json, say};
 use crate::ui::{Failure, Format, note, print_line, unwritable};
 use clap::{Args, Subcommand};
-use privfit::certificate::{Declared, entry, page, yaml};
+use privfit::certificate::{Declared, entry, render, yaml};
 use privfit::foreign::one_line;
 use privfit::verify::{Answer, Examined, against_ledger, examine, verify_artifact};
 use privfit::{Artifact, signature};
@@ -141,7 +141,7 @@ fn show(model: &Path, format: Format) -> Result<(), Failure> {
                 let kept = map.factors.iter().filter(|f| **f != 0.0).count();
                 released.push(format!("factors of {kept} columns, by which rows are changed before they meet the weights"));
             }
-            print_line(page(&certificate, &released).trim_end());
+            print_line(render(&certificate, &released).trim_end());
         }
     }
     // A model that says itself that it is not private may be shown; a false claim may not pass for a true one.

@@ -5,7 +5,7 @@ use crate::args::ledger::{mac_key, open};
 use crate::ui::verdict::say;
 use crate::ui::{Failure, Format, output, print_line};
 use clap::{Args, Subcommand};
-use privfit::certificate::up;
+use privfit::certificate::round_up;
 use privfit::ledger::Ledger;
 use privfit::ledger::amount::Amount;
 use privfit::ledger::record::Scope;
@@ -30,7 +30,7 @@ pub(crate) struct LedgerVerb {
 
 /// Where a ledger is.
 #[derive(Args)]
-struct Place {
+struct LedgerPlace {
     /// A file, or postgres://user@host/database#name
     ledger: String,
     /// File with the key, if the ledger was made with one
@@ -46,7 +46,7 @@ enum What {
     /// Make a ledger: one budget for everything that is ever released about a data set
     Create {
         #[command(flatten)]
-        place: Place,
+        place: LedgerPlace,
         /// Schema of the data set, for its name and its unit of privacy
         #[arg(long)]
         schema: PathBuf,
@@ -63,12 +63,12 @@ enum What {
     /// What was spent, by which jobs, and what the next one may cost
     Show {
         #[command(flatten)]
-        place: Place,
+        place: LedgerPlace,
     },
     /// Check the chain, the sums, the charges, and published models against it
     Verify {
         #[command(flatten)]
-        place: Place,
+        place: LedgerPlace,
         /// Model files that were published under this ledger
         #[arg(long, num_args = 1..)]
         model: Vec<PathBuf>,
@@ -76,7 +76,7 @@ enum What {
     /// All records as JSON, or with --request what was released then
     Export {
         #[command(flatten)]
-        place: Place,
+        place: LedgerPlace,
         /// Name of a request that was released
         #[arg(long)]
         request: Option<String>,
@@ -86,7 +86,7 @@ enum What {
     },
 }
 
-impl Place {
+impl LedgerPlace {
     fn open(&self) -> Result<Ledger, Failure> {
         open(&self.ledger, self.ledger_key.as_deref())
     }
@@ -107,7 +107,7 @@ impl LedgerVerb {
     }
 }
 
-fn create(place: &Place, schema: &Path, epsilon: &str, delta: f64, adjacency: &str) -> Result<(), Failure> {
+fn create(place: &LedgerPlace, schema: &Path, epsilon: &str, delta: f64, adjacency: &str) -> Result<(), Failure> {
     let schema = Schema::parse(&read_text(schema, "schema")?)?;
     let scope = Scope::of(&schema, adjacency.parse().map_err(Error::from)?)?;
     let cap = Amount::parse(epsilon).ok_or_else(|| {
@@ -130,7 +130,7 @@ fn create(place: &Place, schema: &Path, epsilon: &str, delta: f64, adjacency: &s
     Ok(())
 }
 
-fn show(place: &Place) -> Result<(), Failure> {
+fn show(place: &LedgerPlace) -> Result<(), Failure> {
     let status = place.open()?.status()?;
     let (t, s) = (&status.terms, &status.spent);
     let (adjacency, delta) = (t.scope.adjacency, t.delta);
@@ -152,12 +152,14 @@ fn show(place: &Place) -> Result<(), Failure> {
     if s.jobs > 0 {
         if let (Some(together), Some(sum)) = (together, sum) {
             let fits = if s.jobs == 1 { "1 job".to_string() } else { format!("{} jobs", s.jobs) };
-            let not = if s.jobs > 1 { format!(", not {}", up(sum)) } else { String::new() };
-            let fixed = if s.jobs > 1 { ", had they been fixed beforehand" } else { "" };
-            print_line(&format!("together  {fits}, epsilon {}{not}{fixed}", up(together)));
+            let basic = if s.jobs > 1 { format!(" composed; basic composition {}", round_up(sum)) } else { String::new() };
+            print_line(&format!("together  {fits}, epsilon {}{basic}", round_up(together)));
         }
         if s.jobs > 1 {
-            print_line(&format!("          at most {} though each may have been chosen after the answers before it", up(filter)));
+            print_line(&format!(
+                "          at most {} where each may have been chosen after the answers before it",
+                round_up(filter)
+            ));
         }
     }
     match next > 1e-6 {
@@ -165,14 +167,14 @@ fn show(place: &Place) -> Result<(), Failure> {
         false => print_line("next      nothing is left"),
     }
     for job in &summary.jobs {
-        let own = job.epsilon.map_or("no epsilon of its own".into(), |e| format!("epsilon {} by itself", up(e)));
+        let own = job.epsilon.map_or("no epsilon of its own".into(), |e| format!("epsilon {} by itself", round_up(e)));
         let state = if job.released { "released" } else { "reserved, not released" };
         print_line(&format!("  {:>5}   {} {}: {own}, {state}", job.sequence, job.job, job.short_name()));
     }
     Ok(status.check_head()?)
 }
 
-fn check(place: &Place, models: &[PathBuf]) -> Result<(), Failure> {
+fn check(place: &LedgerPlace, models: &[PathBuf]) -> Result<(), Failure> {
     let (status, checks) = verify(&mut place.open()?)?;
     let mut verdict = Verdict { checks };
     for path in models {
@@ -182,7 +184,7 @@ fn check(place: &Place, models: &[PathBuf]) -> Result<(), Failure> {
     say(verdict, "the ledger", false, place.format)
 }
 
-fn export(place: &Place, request: Option<&str>, out: Option<&Path>) -> Result<(), Failure> {
+fn export(place: &LedgerPlace, request: Option<&str>, out: Option<&Path>) -> Result<(), Failure> {
     let mut ledger = place.open()?;
     let bytes = match request {
         Some(wanted) => ledger.released_under(wanted)?,

@@ -202,11 +202,11 @@ fn default_of<'a>(setting: &str, plan: &'a [(String, String)]) -> Option<&'a str
     let spaced = setting.replace('_', " ");
     let names: &[&str] = match setting {
         "sparsity" => &["columns chosen", "weights kept", "columns kept"],
-        "cap" => &["cells cut at", "cells cut in scores at"],
+        "cap" => &["cells clipped at", "cells clipped in scores at"],
         "parts" => &["parts with a teacher", "parts that vote"],
-        "radius" => &["teachers cut to a length of"],
+        "radius" => &["teachers clipped to a length of"],
         "batch" => &["records to a batch"],
-        "rate" => &["rate", "first rate", "first step"],
+        "learning_rate" => &["first learning rate"],
         _ => &[],
     };
     let fits = |k: &str| k == spaced || names.contains(&k);

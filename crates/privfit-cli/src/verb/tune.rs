@@ -53,7 +53,7 @@ impl Tune {
         let resolved = self.fit.resolve()?;
         let Some(table) = &self.fit.tuning else {
             return Err(Failure::misuse(
-                "the job says nothing about candidates: add a table [tune.grid] to it, like  ridge = [1, 10, 100]",
+                "the job names no candidates: add a table [tune.grid] to it, like  ridge = [1, 10, 100]",
             ));
         };
         let tuning = Tuning::parse(table)?;

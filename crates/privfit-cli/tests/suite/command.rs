@@ -60,7 +60,7 @@ fn misuse_is_one_sentence_and_exit_code_2() {
         (vec!["account", "--noise-multiplier", "NaN", "--delta", "1e-5"], "positive"),
         (vec!["account", "--noise-multiplier", "1", "--delta", "0"], "delta above 0"),
         (vec!["account", "--noise-multiplier", "1", "--delta", "2"], "below 1"),
-        (vec!["account", "--noise-multiplier", "1", "--rate", "1.5", "--delta", "1e-5"], "at most 1"),
+        (vec!["account", "--noise-multiplier", "1", "--sampling-rate", "1.5", "--delta", "1e-5"], "at most 1"),
         (vec!["account", "--noise-multiplier", "1"], "needs delta"),
         (vec!["account", "--delta", "1e-5"], "needs --noise-multiplier"),
         (vec!["account", "--mechanism", "magic", "--delta", "1e-5"], "use gaussian"),
@@ -223,7 +223,7 @@ fn misuse_ends_with_the_fix() {
     }
 }
 
-/// Drafts have no bounds, checks name the features, and the owner's view is marked as confidential.
+/// Drafts have no bounds, checks name the features, and diagnostics for the data owner are marked as confidential.
 #[test]
 fn schemas_are_drafted_checked_and_compared() {
     let dir = Scratch::new("schema");
@@ -431,7 +431,7 @@ fn published_forms_are_for_comparison() {
     let refused = fit(&["--method", "published-p-psgd"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(text(&refused.stderr).contains("--compare"));
-    for (rate, private) in [("rate=0.1", true), ("rate=100", false)] {
+    for (rate, private) in [("learning_rate=0.1", true), ("learning_rate=100", false)] {
         let done = fit(&["--method", "published-p-psgd", "--compare", "--set", rate]);
         assert!(done.status.success(), "{}", text(&done.stderr));
         let (says, json) = (text(&done.stdout), std::fs::read_to_string(&model).unwrap());

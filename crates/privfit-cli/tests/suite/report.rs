@@ -219,8 +219,8 @@ fn a_ledger_has_a_page() {
     has_sections(&page, &LEDGER_SECTIONS);
     is_closed(&page);
     let shown: serde_json::Value = serde_json::from_str(&at.ok("ledger show l --format json")).unwrap();
-    let up = |key: &str| privfit::certificate::up(shown["spent"][key].as_f64().unwrap());
-    let sentence = format!("8 jobs, epsilon {}, not {}", up("fixed"), up("added"));
+    let up = |key: &str| privfit::certificate::round_up(shown["spent"][key].as_f64().unwrap());
+    let sentence = format!("8 jobs, epsilon {} composed; basic composition {}", up("fixed"), up("added"));
     for says in
         [sentence.as_str(), &up("filter"), "cap 4", "1 job was reserved and not released", "count-7", "One more job may have"]
     {

@@ -1,4 +1,4 @@
-//! Logistic loss, ln(1 + e^-m) of the margin m = y s, with derivatives cut at `clip`.
+//! Logistic loss, ln(1 + e^-m) of the margin m = y s, with derivatives clipped at `clip`.
 //!
 //! A derivative of size 1 belongs to a record on the wrong side; beyond the margin where the derivative reaches `clip` the loss goes on as
 //! its tangent. It stays convex and smooth, one record moves a gradient by `clip` instead of 1, and the noise falls with it.

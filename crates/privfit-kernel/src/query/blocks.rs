@@ -162,7 +162,7 @@ fn add_rounded_wide(total: &mut [i64], sum: &[f32], step: f64) {
 #[inline(always)]
 fn add_rounded_plain(total: &mut [i64], sum: &[f32], step: f64) {
     // Adding 1.5 x 2^52 leaves the integer in the last bits, for sizes below 2^51; a sum of clipped units is far below, and what is not is
-    // cut to it, which moves no two sums apart.
+    // clipped to it, which moves no two sums apart.
     const PUSH: f64 = 6_755_399_441_055_744.0;
     const MOST: f64 = 2_251_799_813_685_247.0;
     for (total, s) in total.iter_mut().zip(sum) {

@@ -13,7 +13,7 @@ const FEW: usize = 256;
 /// How the rest of a row gets into the unit ball.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RowScaling {
-    /// Divided by this length, and cut where it is still too long.
+    /// Divided by this length, and clipped where it is still too long.
     Within(f64),
     /// Divided by its own length.
     Sphere,

@@ -270,7 +270,7 @@ fn the_error_of_long_batches_is_claimed() {
     let error = cells.iter().zip(&end).map(|(x, w)| (w - 0.5 * x).powi(2)).sum::<f64>().sqrt();
     let claimed = 0.5 * (claim.zero_out - 1.0 / n as f64);
     assert!(error <= claimed, "{error} above {claimed}");
-    assert!(claimed < 1e-3 / n as f64, "and yet no claim for nothing: {claimed}");
+    assert!(claimed < 1e-3 / n as f64, "and yet no claim without noise: {claimed}");
 }
 
 /// Steps backwards, and steps that are no numbers, have no claim.

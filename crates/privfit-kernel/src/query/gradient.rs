@@ -57,11 +57,11 @@ impl DerivativeGrid {
         self.quantise(derivatives, k, out);
     }
 
-    /// Truncates toward zero; a derivative that is not finite, or too long, becomes zero or is cut, on the integers.
+    /// Truncates toward zero; a derivative that is not finite, or too long, becomes zero or is clipped, on the integers.
     fn quantise(&self, derivatives: &[f32], outputs: usize, out: &mut [i16]) {
         let limit = i32::from(self.limit);
         for (z, s) in out.iter_mut().zip(derivatives) {
-            // NaN becomes 0, infinities saturate and are cut.
+            // NaN becomes 0, infinities saturate and are clipped.
             *z = ((s * self.per_unit) as i32).clamp(-limit, limit) as i16;
         }
         if outputs > 1 {
@@ -174,7 +174,7 @@ impl Batch<'_> {
 
     /// Scores for a choice among vertices: first the negative gradient, coordinate after coordinate, then the gradient, so that the
     /// highest score is the coordinate and sign along which the loss falls most. The mechanism must come from
-    /// `Exponential::for_gradients`. A derivative, and a cell, are cut on the integers by themselves, one row to a unit.
+    /// `Exponential::for_gradients`. A derivative, and a cell, are clipped on the integers by themselves, one row to a unit.
     pub fn gradient_scores<'id>(
         &self,
         arrival_times: &Noise<'id, LInf>,
@@ -205,14 +205,14 @@ impl Batch<'_> {
             return Err(Error::Mismatch { what: "the public vector has another length than the gradient" });
         }
         // Both below 2^61: comparisons of sizes must not see a sum that wrapped. What is public is added once.
-        let cut = 2f64.powi(61);
+        let limit = 2f64.powi(61);
         if self.seam.leads() {
-            total.iter_mut().zip(plus).for_each(|(t, p)| *t += (p / grid.unit).round().max(-cut).min(cut) as i64);
+            total.iter_mut().zip(plus).for_each(|(t, p)| *t += (p / grid.unit).round().max(-limit).min(limit) as i64);
         }
         Ok(self.finish(total, grid))
     }
 
-    /// Sum of derivative x cell, both cut on the integers.
+    /// Sum of derivative x cell, both clipped on the integers.
     fn capped_gradient(
         &self,
         arrival_times: &Noise<'_, LInf>,

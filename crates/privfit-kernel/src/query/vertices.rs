@@ -3,7 +3,7 @@
 //! (`bucket_sampler.rs`).
 //!
 //! *What it computes.* The score of coordinate j is minus the sum over records of q_i x_ij: q_i the record's derivative as an integer,
-//! cut at the derivative limit, x_ij its cell cut at the cap, as in `Batch::gradient_scores`. Scores change by integer differences
+//! clipped at the derivative limit, x_ij its cell clipped at the cap, as in `Batch::gradient_scores`. Scores change by integer differences
 //! only, so at every moment they are exactly the sums for the derivatives as they are. Derivatives may be stale:
 //!
 //! 1. After a move w <- (1 - m) w + m s to the vertex s = +-c e_j the rows with a cell in column j get a new margin and a new
@@ -342,7 +342,7 @@ impl<'d> VertexScores<'d> {
     }
 }
 
-/// Calls with each coordinate of a row and factor x cell, cells cut at the cap.
+/// Calls with each coordinate of a row and factor x cell, cells clipped at the cap.
 #[inline]
 fn each_part(data: &Dataset, grid: DerivativeGrid, row: u32, factor: i64, mut f: impl FnMut(usize, i64)) {
     let cap = grid.cap.unwrap_or(i16::MAX);

@@ -187,7 +187,7 @@ fn one_record_moves_a_kept_score_by_its_sensitivity() {
     }
 }
 
-/// A loss that panics on a label, and labels that it does not know: those records count for nothing, the others as ever.
+/// A loss that panics on a label, and labels that it does not know: those records contribute zero, the others as ever.
 #[test]
 fn a_panic_is_one_record_s_own() {
     let mut loss = LOGISTIC.clone();

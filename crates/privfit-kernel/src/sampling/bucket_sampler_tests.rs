@@ -5,9 +5,9 @@ use crate::rng::{NoiseRng, Words};
 use crate::sampling::bucket_sampler::{BucketSampler, accept, below};
 
 /// Words in a given order; panics if more are asked for.
-struct Given(Vec<u64>);
+struct FixedWords(Vec<u64>);
 
-impl Words for Given {
+impl Words for FixedWords {
     fn word(&mut self) -> u64 {
         self.0.remove(0)
     }
@@ -147,15 +147,15 @@ fn deep_items_can_be_drawn() {
     let [a, b] = word((1 << 90) + 1);
     // Refused at first, then the top item: the script must fit to the word.
     let [c, d] = word(12345);
-    assert_eq!(bucket_sampler.draw(&mut Given(vec![a, b, u64::MAX / 2, c, d, 1 << 40])), (0, false));
+    assert_eq!(bucket_sampler.draw(&mut FixedWords(vec![a, b, u64::MAX / 2, c, d, 1 << 40])), (0, false));
     // Accepted if U is small enough: e^-(100 - 90 ln 2 ...) is about e^-38.
     let gap = (top - 90) as f64 * std::f64::consts::LN_2 - 99.0;
     let turn = ((-gap).exp() * 2f64.powi(64)) as u64;
-    assert_eq!(bucket_sampler.draw(&mut Given(vec![a, b, turn - turn / 100])), (2, false));
-    assert_eq!(bucket_sampler.draw(&mut Given(vec![a, b, turn + turn / 100, c, d, 1 << 40])), (0, false));
+    assert_eq!(bucket_sampler.draw(&mut FixedWords(vec![a, b, turn - turn / 100])), (2, false));
+    assert_eq!(bucket_sampler.draw(&mut FixedWords(vec![a, b, turn + turn / 100, c, d, 1 << 40])), (0, false));
     let [a, b] = word(1 << 90);
     assert_eq!(
-        bucket_sampler.draw(&mut Given(vec![a, b, 1])),
+        bucket_sampler.draw(&mut FixedWords(vec![a, b, 1])),
         (1, false),
         "one word of 1 is below e^-39, more words are not needed"
     );
@@ -176,10 +176,14 @@ fn close_comparisons_take_further_words() {
         }
         let turn = high;
         assert_eq!(compare(&[turn]), None, "{score} {bucket}");
-        assert!(accept(score, 20, bucket, &mut Given(vec![turn - 1])) && !accept(score, 20, bucket, &mut Given(vec![turn + 1])));
+        assert!(
+            accept(score, 20, bucket, &mut FixedWords(vec![turn - 1]))
+                && !accept(score, 20, bucket, &mut FixedWords(vec![turn + 1]))
+        );
         // One further word is taken, and decides.
         assert!(
-            accept(score, 20, bucket, &mut Given(vec![turn, 0])) && !accept(score, 20, bucket, &mut Given(vec![turn, u64::MAX]))
+            accept(score, 20, bucket, &mut FixedWords(vec![turn, 0]))
+                && !accept(score, 20, bucket, &mut FixedWords(vec![turn, u64::MAX]))
         );
         // Where it turns again, a third.
         let (mut low, mut high) = (0u64, u64::MAX);
@@ -187,16 +191,20 @@ fn close_comparisons_take_further_words() {
             let middle = low + (high - low) / 2;
             if compare(&[turn, middle]) == Some(true) { low = middle } else { high = middle }
         }
-        assert!(accept(score, 20, bucket, &mut Given(vec![turn, high, 0])));
-        assert!(!accept(score, 20, bucket, &mut Given(vec![turn, high, u64::MAX])));
+        assert!(accept(score, 20, bucket, &mut FixedWords(vec![turn, high, 0])));
+        assert!(!accept(score, 20, bucket, &mut FixedWords(vec![turn, high, u64::MAX])));
     }
 }
 
 #[test]
 fn uniform_numbers_are_uniform() {
     let mut rng = NoiseRng::from_key([44; 32]);
-    assert_eq!(below(1, &mut Given(vec![])), 0);
-    assert_eq!(below(6, &mut Given(vec![7 << 61, 6 << 61, 5 << 61 | 1])), 5, "three bits, and again where they are too many");
+    assert_eq!(below(1, &mut FixedWords(vec![])), 0);
+    assert_eq!(
+        below(6, &mut FixedWords(vec![7 << 61, 6 << 61, 5 << 61 | 1])),
+        5,
+        "three bits, and again where they are too many"
+    );
     // Around 64 bits, and with a top that is not a power of two.
     for count in [6u128, (1 << 64) - 1, 1 << 64, (1 << 64) + 1, 6 << 100, u128::MAX] {
         let mut counts = [0f64; 6];

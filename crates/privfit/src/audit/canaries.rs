@@ -69,11 +69,11 @@ pub fn audit(question: &Question, canaries: u64, progress: &dyn Fn()) -> Result<
     if question.schema.is_some() || question.loss.as_deref().is_some_and(|l| l != own_loss) {
         return Err(Error::misuse(format!("canaries bring their own schema and the {own_loss} loss: leave out "))
             .naming("schema")
-            .words(" and ")
+            .text(" and ")
             .naming("loss"));
     }
     if question.adjacency == Adjacency::ReplaceOne {
-        return Err(Error::misuse("a canary takes part or not: use ").give("adjacency", "zero-out").words(" or add-remove"));
+        return Err(Error::misuse("a canary takes part or not: use ").give("adjacency", "zero-out").text(" or add-remove"));
     }
     if !(20..=200_000).contains(&canaries) {
         return Err(Error::misuse(format!("{canaries} canaries are asked for: give 20 to 200000")));
@@ -86,7 +86,7 @@ pub fn audit(question: &Question, canaries: u64, progress: &dyn Fn()) -> Result<
     let set = &mut question.settings.0;
     set.entry("steps".into()).or_insert(10.0);
     if !method::find(&question.method).is_some_and(|m| m.can.fixed_step) {
-        set.entry("rate".into()).or_insert(1e-6);
+        set.entry("learning_rate".into()).or_insert(1e-6);
     }
     let subject = Shipped::new(&question)?;
     let entropy = Entropy::system()?;

@@ -10,7 +10,7 @@ pub fn own_rows(source: &Source, schema: &Schema) -> Result<Vec<Row>> {
     if schema.unit != UnitOfPrivacy::Row {
         return Err(Error::misuse("audits on records of your own take one row to a unit: leave out ")
             .naming("data")
-            .words(", or use unit = \"row\""));
+            .text(", or use unit = \"row\""));
     }
     check_labels(source, schema)?;
     let mut out = Vec::new();

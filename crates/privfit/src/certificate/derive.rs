@@ -75,13 +75,13 @@ impl Certificate {
             _ => None,
         };
         let mut releases = Vec::new();
-        words::releases(event, 1, None, &mut releases);
+        text::releases(event, 1, None, &mut releases);
         let selects = matches!(event, Event::Select { .. });
         let find = method::find(&training.method);
-        let mut notions = vec![words::notion(Adjacency::ZeroOut), words::notion(Adjacency::ReplaceOne)];
+        let mut notions = vec![text::notion(Adjacency::ZeroOut), text::notion(Adjacency::ReplaceOne)];
         let add_remove = g.adjacency == Adjacency::AddRemove;
         if add_remove {
-            notions.push(words::notion(Adjacency::AddRemove));
+            notions.push(text::notion(Adjacency::AddRemove));
         }
         Certificate {
             identity: Identity {
@@ -129,7 +129,7 @@ impl Certificate {
             },
             unprotected: Unprotected {
                 facts: training.public.clone(),
-                not_covered: words::not_covered().into_iter().chain(private_bounds(schema, g)).collect(),
+                not_covered: text::not_covered().into_iter().chain(private_bounds(schema, g)).collect(),
             },
             mechanism: Releases {
                 method: training.method.clone(),
@@ -137,20 +137,20 @@ impl Certificate {
                 source: find.map_or("unknown", |m| m.source).into(),
                 theorem: {
                     let own = method::theorem(&training.method, model.task()).unwrap_or("unknown");
-                    if selects { format!("{own} {}", words::SELECTION) } else { own.into() }
+                    if selects { format!("{own} {}", text::SELECTION) } else { own.into() }
                 },
                 plan: training.plan.clone(),
                 releases,
                 event: event.clone(),
             },
             accounting: Accounting {
-                amplification: words::amplification(event).into(),
-                composition: words::composition(event).into(),
+                amplification: text::amplification(event).into(),
+                composition: text::composition(event).into(),
                 slack: "rounding and the distance between discrete and continuous noise are charged".into(),
                 zero_out,
                 replace_one,
             },
-            assumptions: Assumptions { enforced: words::enforced(event, training.numerics), assumed: words::assumed(column, schema.private_bounds.is_some()) },
+            assumptions: Assumptions { enforced: text::enforced(event, training.numerics), assumed: text::assumed(column, schema.private_bounds.is_some()) },
             preparation: Preparation {
                 method: match &training.reason {
                     Some(reason) => format!("by a rule that looks at public facts only: {reason}"),
@@ -158,7 +158,7 @@ impl Certificate {
                 },
                 given: training.settings.clone(),
                 other: "functions of public facts".into(),
-                trials: if let Event::Select { stopping, .. } = event { words::runs(*stopping) } else { 0 },
+                trials: if let Event::Select { stopping, .. } = event { text::runs(*stopping) } else { 0 },
                 declaration: if selects {
                     "paid for here: the best of a random number of candidates, trained on one part of the records and scored on the other"
                 } else {
@@ -175,7 +175,7 @@ impl Certificate {
             },
             security: Security {
                 numerics: training.numerics,
-                precision: words::precision(training.numerics).into(),
+                precision: text::precision(training.numerics).into(),
                 randomness: if g.simulated {
                     "ChaCha20 from a seed: repeatable, and so not private"
                 } else {
@@ -204,7 +204,7 @@ fn private_bounds(schema: &Schema, g: &Guarantee) -> Option<String> {
     let private_bounds = schema.private_bounds.as_ref()?;
     let both = Event::Compose(vec![private_bounds.event.clone(), g.event.clone()]);
     let view = |event: &Event, delta: f64| {
-        let epsilon = crate::training::epsilon(event, g.adjacency, delta).map_or("infinite".into(), up);
+        let epsilon = crate::training::epsilon(event, g.adjacency, delta).map_or("infinite".into(), round_up);
         format!("epsilon {epsilon} at delta {delta:e}")
     };
     Some(format!(

@@ -57,7 +57,7 @@ pub fn entry(certificate: &Certificate, declared: &Declared) -> Result<Value> {
     if let Some(sector) = &d.sector {
         put("data_product_sector", json!(sector));
     }
-    let view = |e: Option<f64>| e.map_or("infinite".into(), super::up);
+    let view = |e: Option<f64>| e.map_or("infinite".into(), super::round_up);
     let facts: Vec<String> = c.unprotected.facts.iter().map(|f| format!("{} ({})", f.what, f.source)).collect();
     let releases: Vec<String> = c
         .mechanism
@@ -136,7 +136,7 @@ pub fn entry(certificate: &Certificate, declared: &Declared) -> Result<Value> {
 
 fn parameters(epsilon: f64, delta: f64) -> Value {
     // Rounded up, as everywhere.
-    let epsilon: f64 = super::up(epsilon).parse().unwrap_or(epsilon);
+    let epsilon: f64 = super::round_up(epsilon).parse().unwrap_or(epsilon);
     if delta == 0.0 { json!({"epsilon": epsilon}) } else { json!({"epsilon": epsilon, "delta": delta}) }
 }
 

@@ -88,7 +88,7 @@ pub(super) fn plain(
     let view =
         |claim: Option<(&Curve<'_>, f64)>| claim.filter(|c| c.1 > 0.0).map(|(curve, epsilon)| risk(curve, (epsilon, delta)));
     let (zero_out, replace_one) = (view(zero_out), view(replace_one));
-    let sentence = super::words::sentence(asked, if asked == Adjacency::ReplaceOne { replace_one } else { zero_out });
+    let sentence = super::text::sentence(asked, if asked == Adjacency::ReplaceOne { replace_one } else { zero_out });
     Plain { false_positive_rate: ATTACK_RATE, zero_out, replace_one, sentence }
 }
 

@@ -11,7 +11,7 @@ const INDENT: usize = 14;
 const LISTED: usize = 8;
 
 /// An epsilon with four digits, rounded up: what is printed must not be smaller than what is proved.
-pub fn up(epsilon: f64) -> String {
+pub fn round_up(epsilon: f64) -> String {
     let rounded = (epsilon * 1e4).ceil() / 1e4;
     format!("{:.4}", if rounded < epsilon { rounded + 1e-4 } else { rounded })
 }
@@ -22,7 +22,7 @@ pub(crate) fn percent_up(share: f64) -> String {
 }
 
 fn epsilon(value: Option<f64>) -> String {
-    value.map_or("infinite".into(), up)
+    value.map_or("infinite".into(), round_up)
 }
 
 fn stated(text: &Option<String>) -> String {
@@ -95,16 +95,16 @@ pub(crate) fn release_line(r: &Release) -> String {
     let mut text = if r.times == 1 { "once: ".to_string() } else { format!("{} times: ", r.times) };
     text.push_str(&r.what);
     if let Some(nm) = r.noise_multiplier {
-        text.push_str(&format!(", noise {} times the sensitivity of one unit", crate::method::show(nm)));
+        text.push_str(&format!(", noise {} times the sensitivity of one unit", crate::method::rounded(nm)));
     }
     if let Some(rate) = r.rate {
-        text.push_str(&format!(", each unit taking part with probability {}", crate::method::show(rate)));
+        text.push_str(&format!(", each unit taking part with probability {}", crate::method::rounded(rate)));
     }
     text
 }
 
 /// The page. `released` are lines about the released numbers themselves, which the certificate does not hold.
-pub fn page(c: &Certificate, released: &[String]) -> String {
+pub fn render(c: &Certificate, released: &[String]) -> String {
     let mut p = Page("PRIVACY CERTIFICATE\n".into());
     head(c, &mut p);
     claim(c, &mut p);
@@ -123,7 +123,7 @@ fn head(c: &Certificate, p: &mut Page) {
     match &c.identity.ledger {
         None => p.line("ledger", "none: what else was released from these records is not known"),
         Some(l) => {
-            let spent = format!("epsilon {} of {} spent at delta {:e}", up(l.epsilon), l.cap_epsilon, l.delta);
+            let spent = format!("epsilon {} of {} spent at delta {:e}", round_up(l.epsilon), l.cap_epsilon, l.delta);
             p.line("ledger", &format!("{}, record {}, job {} of the data set: {spent}", l.ledger, l.sequence, l.jobs));
         }
     }
@@ -182,8 +182,8 @@ fn basis(c: &Certificate, released: &[String], p: &mut Page) {
     for (label, bounds) in [("zero-out", &c.accounting.zero_out), ("replace-one", &c.accounting.replace_one)] {
         let Some(b) = bounds else { continue };
         let low = if b.lower > 0.0 { format!(", and none can prove less than {:.4}", b.lower) } else { String::new() };
-        let renyi = b.renyi.map_or(String::new(), |r| format!("; Renyi accounting would say {}", up(r)));
-        p.line(label, &format!("at most {} by the {} accountant{low}{renyi}", up(b.upper), b.accountant));
+        let renyi = b.renyi.map_or(String::new(), |r| format!("; Renyi accounting would say {}", round_up(r)));
+        p.line(label, &format!("at most {} by the {} accountant{low}{renyi}", round_up(b.upper), b.accountant));
     }
     p.line("sampling", &c.accounting.amplification);
     p.line("composition", &c.accounting.composition);
@@ -245,11 +245,11 @@ mod tests {
     #[test]
     fn numbers_are_rounded_up() {
         for (x, text) in [(1.0, "1.0000"), (1.00001, "1.0001"), (0.99999, "1.0000"), (0.0, "0.0000"), (3.25, "3.2500")] {
-            assert_eq!(up(x), text);
+            assert_eq!(round_up(x), text);
         }
         for i in 0..10_000 {
             let x = f64::from(i) * 1.000_37e-3;
-            let shown: f64 = up(x).parse().unwrap();
+            let shown: f64 = round_up(x).parse().unwrap();
             assert!(shown >= x && shown < x + 2.001e-4, "{x} {shown}");
         }
         let shares = [percent_up(0.519_938_81), percent_up(0.999_999_9), percent_up(0.5)];

@@ -10,10 +10,10 @@
 //! ```
 
 /// Version of everything that makes a plan: methods, default settings, calibration and with it the accountant.
-pub const PLANNER: u32 = 3;
+pub const PLANNER: u32 = 4;
 
 /// Version of every sentence that stands in a certificate.
-pub const TEXTS: u32 = 2;
+pub const TEXTS: u32 = 3;
 
 /// Which versions of the program planned and wrote with which of these: program, planner, texts.
 pub(crate) const PROGRAMS: &[(&str, u32, u32)] = &[("0.1.0", PLANNER, TEXTS)];

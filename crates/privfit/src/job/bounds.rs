@@ -144,7 +144,7 @@ pub fn prepare(draft: Draft, facts: PublicFacts, beyond: f64) -> Result<BoundsRe
         return Err(Error::misuse("private bounds need a delta above 0: 1/rows^2 is a common choice"));
     }
     if !(0.0..=0.25).contains(&beyond) {
-        return Err(Error::misuse("").naming("beyond").words(format!(" is {beyond}: give a number from 0 to 0.25")));
+        return Err(Error::misuse("").naming("beyond").text(format!(" is {beyond}: give a number from 0 to 0.25")));
     }
     let (noise, event) = noise(draft.open.len(), facts.target, facts.adjacency, facts.rows)?;
     Ok(BoundsRelease { draft, facts, edges: edges(), noise, event, beyond })
@@ -295,14 +295,14 @@ impl BoundsRelease {
         let least = 5.0 * self.noise.standard_deviation();
         let kept: Vec<f64> = counts.iter().map(|c| if *c > least { *c } else { 0.0 }).collect();
         let enough = self.beyond * kept.iter().sum::<f64>();
-        let sensitivity = |order: Vec<usize>| {
+        let first_edge = |order: Vec<usize>| {
             let mut sum = 0.0;
             order.into_iter().find(|i| {
                 sum += kept[*i];
                 kept[*i] > 0.0 && sum > enough
             })
         };
-        let (low, high) = (sensitivity((0..kept.len()).collect())?, sensitivity((0..kept.len()).rev().collect())?);
+        let (low, high) = (first_edge((0..kept.len()).collect())?, first_edge((0..kept.len()).rev().collect())?);
         let (low, high) = (low.min(high), low.max(high));
         let last = self.edges.len() - 1;
         Some((self.edges[low.saturating_sub(1)], self.edges[high.min(last)])).filter(|(low, high)| low < high)

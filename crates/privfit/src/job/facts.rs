@@ -38,9 +38,9 @@ impl PublicFacts {
         let Some(delta) = delta else {
             return Err(Error::misuse("delta is missing: add ")
                 .give("delta", format!("{usual:.1e}"))
-                .words(" (1/rows^2), or ")
+                .text(" (1/rows^2), or ")
                 .give("delta", "0")
-                .words(" for pure privacy"));
+                .text(" for pure privacy"));
         };
         if !(0.0..1.0).contains(&delta) {
             return Err(Error::misuse(format!("delta is {delta}: give a number from 0 to below 1")));
@@ -102,7 +102,7 @@ pub fn public_rows(
         (Some(a), Some(b)) if a != b => {
             return Err(Error::misuse("")
                 .naming("rows")
-                .words(format!(" says {a} and the schema says {b}: give the same number, or one of them")));
+                .text(format!(" is {a} and the schema states {b}: give the same number, or one of them")));
         }
         (a, b) => a.or(b),
     };

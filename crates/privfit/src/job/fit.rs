@@ -89,7 +89,7 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
         // A forgotten target must not become another task.
         let forgotten = Error::misuse("the schema has no [target]: add one, or ask for a point with ");
         let points = loss::ALL.iter().filter(|l| l.fits(task)).enumerate();
-        return Err(points.fold(forgotten, |e, (i, l)| if i > 0 { e.words(" or ") } else { e }.give("loss", l.name)));
+        return Err(points.fold(forgotten, |e, (i, l)| if i > 0 { e.text(" or ") } else { e }.give("loss", l.name)));
     };
     let Some(loss) = loss::find(name) else {
         let known: Vec<&str> = loss::ALL.iter().map(|l| l.name).collect();
@@ -109,22 +109,22 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
     }
     let named = method::find(&job.method);
     if let Some(published) = named.filter(|m| m.published && !job.compare) {
-        return Err(Error::misuse(format!("{} is a published form and may not guarantee what it is asked for: use its repaired form (`privfit methods`), or add ", published.name)).naming("compare").words(" to run it and see what it truly guarantees"));
+        return Err(Error::misuse(format!("{} is a published form and may not guarantee what it is asked for: use its repaired form (`privfit methods`), or add ", published.name)).naming("compare").text(" to run it and see what it truly guarantees"));
     }
     let pure = named.is_some_and(|m| m.can.pure_by_default);
     let delta = job.delta.or(pure.then_some(0.0));
     if delta.is_none() {
         let missing = Error::misuse("delta is missing: add ")
             .give("delta", format!("{:.1e}", 1.0 / (rows.max(2) as f64).powi(2)))
-            .words(" (1/rows^2)");
+            .text(" (1/rows^2)");
         return Err(match task {
             Task::Location => missing,
             _ => missing
-                .words(", or ")
+                .text(", or ")
                 .give("method", method::output::METHOD.name)
-                .words(" with ")
+                .text(" with ")
                 .give("delta", "0")
-                .words(" for pure privacy"),
+                .text(" for pure privacy"),
         });
     }
     let (asked, large) = ((job.epsilon, delta), job.allow_large_delta);
@@ -132,7 +132,7 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
         PublicFacts::new(job.schema.clone(), (rows, counted), job.adjacency, asked, large).map_err(|error| match delta {
             // Only a fit can be told that it is meant.
             Some(delta) if delta < 1.0 && large_delta(delta, rows) && !large => {
-                error.words(", or ").naming("allow_large_delta").words(" if you mean it")
+                error.text(", or ").naming("allow_large_delta").text(" if you mean it")
             }
             _ => error,
         })?;
@@ -157,7 +157,7 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
         auxiliary: job.auxiliary.clone(),
     };
     // Published forms have losses of their own, which the model must name.
-    let problem = if named.is_some_and(|m| m.published) { method::published::plain(&problem) } else { problem };
+    let problem = if named.is_some_and(|m| m.published) { method::published::published_loss(&problem) } else { problem };
     let (method, plan) = method::plan(&job.method, &problem)?;
     let reason = (job.method == "auto").then(|| auto::choose(&problem).1);
     Ok(Prepared { facts, problem, method, plan, reason, job: job.clone(), public_candidates: None })

@@ -4,7 +4,7 @@
 use super::facts::PublicFacts;
 use super::output::Output;
 use crate::artifact::LARGEST;
-use crate::certificate::{Declared, up};
+use crate::certificate::{Declared, round_up};
 use crate::data::load::Records;
 use crate::error::{Error, Result};
 use crate::ledger::{Ledger, Position, Request, Reserved, digest, random_name};
@@ -78,9 +78,9 @@ impl OutputTarget<'_> {
         }
         Err(Error::misuse(format!("{} is there already: give another ", self.path.display()))
             .naming("out")
-            .words(", or ")
+            .text(", or ")
             .naming("force")
-            .words(" to lose it"))
+            .text(" to lose it"))
     }
 
     fn holds(&self, bytes: &[u8]) -> bool {
@@ -152,7 +152,7 @@ fn undelivered(name: &str, committed: bool) -> impl Fn(Error) -> Error {
 pub fn line(position: &Position) -> String {
     let p = position;
     let jobs = if p.jobs == 1 { "1 job".to_string() } else { format!("{} jobs", p.jobs) };
-    format!("record {}: {jobs} so far, epsilon {} of {} at delta {:e}", p.sequence, up(p.epsilon), p.cap_epsilon, p.delta)
+    format!("record {}: {jobs} so far, epsilon {} of {} at delta {:e}", p.sequence, round_up(p.epsilon), p.cap_epsilon, p.delta)
 }
 
 /// Everything around a plan.
@@ -267,7 +267,7 @@ fn lead(release: &dyn Release, mut context: Context<'_>, begin: &dyn Fn() -> Res
     begin()?;
     // Whatever fails from here on, what was reserved stays spent, and whoever reads the message should know.
     let output = run(release, &context, spent.as_ref().map(|s| &s.position)).map_err(|error| match error {
-        error @ Error::Misuse(_) if spent.is_some() => error.words(" (what was reserved stays spent)"),
+        error @ Error::Misuse(_) if spent.is_some() => error.text(" (what was reserved stays spent)"),
         other => other,
     })?;
     let bytes = output.bytes()?;

@@ -20,7 +20,7 @@ use super::output::Output;
 use super::release::Release;
 use crate::artifact::Artifact;
 use crate::error::{Error, Result};
-use crate::method::{Settings, grade, show};
+use crate::method::{Settings, grade, rounded};
 use crate::plan_inputs::{Selection, TrialResult};
 use crate::schema::Task;
 use crate::training::{Fact, Training};
@@ -42,8 +42,8 @@ impl Candidate {
     /// For people.
     pub fn text(&self) -> String {
         let mut parts: Vec<String> = self.method.iter().cloned().collect();
-        parts.extend(self.settings.iter().map(|(k, v)| format!("{k} {}", show(*v))));
-        if parts.is_empty() { "as the job says".into() } else { parts.join(", ") }
+        parts.extend(self.settings.iter().map(|(k, v)| format!("{k} {}", rounded(*v))));
+        if parts.is_empty() { "as in the job".into() } else { parts.join(", ") }
     }
 }
 
@@ -226,7 +226,7 @@ impl Optimism {
     fn text(&self) -> String {
         format!(
             "the winner's score is the best of {} runs on average: up to {:.3} too high on average, and at most {:.3} in 95 of 100 tunings",
-            show(self.runs),
+            rounded(self.runs),
             self.mean,
             self.most
         )
@@ -261,7 +261,7 @@ pub(crate) fn plan(job: &Job, tuning: &Tuning, methods: Option<&[String]>, rows:
     if target.delta == 0.0 {
         return Err(Error::misuse("tuning needs a delta above 0: give ")
             .give("delta", format!("{:.1e}", 1.0 / (rows.max(2) as f64).powi(2)))
-            .words(" (1/rows^2)"));
+            .text(" (1/rows^2)"));
     }
     let trial_rows = ((rows as f64 * part).round() as u64).max(1);
     if trial_rows >= rows {
@@ -344,12 +344,12 @@ impl Tuned {
             ("candidates", self.candidates.len().to_string()),
             (
                 "runs that count",
-                format!("{}; {} on average", crate::certificate::distribution(*stopping), show(expected_runs(*stopping))),
+                format!("{}; {} on average", crate::certificate::distribution(*stopping), rounded(expected_runs(*stopping))),
             ),
             ("runs that are made", self.runs().to_string()),
-            ("epsilon of one run", show(self.base)),
+            ("epsilon of one run", rounded(self.base)),
             ("held out for scores", format!("{} records", self.trial_rows)),
-            ("noise on a score", format!("{} records", show(self.noise.deviation(Kind::Score)))),
+            ("noise on a score", format!("{} records", rounded(self.noise.deviation(Kind::Score)))),
             ("optimism", self.optimism.text()),
         ]
     }

@@ -2,7 +2,7 @@
 //! (`privacy/descent.rs`), step by step; no method states a sensitivity of its own.
 
 use super::vector_noise::VectorNoise;
-use super::{Noise, Plan, Problem, head_losses, needs_smooth, show};
+use super::{Noise, Plan, Problem, head_losses, needs_smooth, rounded};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use privfit_kernel::account::{Event, calibrate};
@@ -138,10 +138,10 @@ impl Plan for EndNoise {
             out.push(("records to a batch", batch.to_string()));
         }
         out.extend([
-            ("first step", show(self.recipe.schedule.rate(1, 1))),
-            ("ridge", show(self.recipe.ridge * self.rows as f64)),
-            ("distance of neighbours, zero-out", show(self.stability.zero_out)),
-            ("noise, standard deviation", show(self.deviation)),
+            ("first learning rate", rounded(self.recipe.schedule.rate(1, 1))),
+            ("ridge", rounded(self.recipe.ridge * self.rows as f64)),
+            ("distance of neighbours, zero-out", rounded(self.stability.zero_out)),
+            ("noise, standard deviation", rounded(self.deviation)),
         ]);
         out
     }

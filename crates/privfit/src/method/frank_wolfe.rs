@@ -23,7 +23,7 @@
 use super::Capabilities;
 use super::block_learner::usual_radius;
 use super::support::sparsity;
-use super::{Method, Noise, Plan, Problem, head_losses, show};
+use super::{Method, Noise, Plan, Problem, head_losses, rounded};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use crate::method::settings::settings;
@@ -51,7 +51,7 @@ pub(crate) const METHOD: Method = Method {
     needs: "any loss, one row to a unit, L1 ball or simplex, delta > 0",
     guarantee: "(epsilon, delta), all adjacencies",
     source: "Talwar, Thakurta, Zhang 2015, exact selection, profile of bounded range",
-    theorem: "A record moves the score of each vertex by at most c L cap (replace-one twice that), both factors cut on the \
+    theorem: "A record moves the score of each vertex by at most c L cap (replace-one twice that), both factors clipped on the \
               integers. Choosing a vertex with Gumbel noise of scale b has privacy losses in a window of width 2 c L cap/b \
               (bounded range); T choices are composed numerically from the exact profile of bounded range.",
     settings: FrankWolfeSettings::SETTINGS,
@@ -98,7 +98,7 @@ pub(super) fn polytope(problem: &Problem, weights: Option<u64>) -> Result<(f64, 
         Constraint::Simplex(r) => Ok((r, true)),
         _ => Err(Error::misuse("frank-wolfe moves between vertices: give ")
             .give("constraint", "l1:R")
-            .words(" or ")
+            .text(" or ")
             .give("constraint", "simplex:R")),
     }
 }
@@ -141,9 +141,9 @@ impl Plan for FrankWolfe {
     fn describe(&self) -> Vec<(&'static str, String)> {
         vec![
             ("steps", self.steps.to_string()),
-            ("vertices at", show(self.vertex)),
-            ("cells cut at", show(self.cap)),
-            ("scale of the noise of a gradient coordinate", show(self.mechanism.scale())),
+            ("vertices at", rounded(self.vertex)),
+            ("cells clipped at", rounded(self.cap)),
+            ("scale of the noise of a gradient coordinate", rounded(self.mechanism.scale())),
         ]
     }
 

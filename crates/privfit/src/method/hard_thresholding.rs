@@ -6,7 +6,7 @@
 //! *Privacy.* A record's gradient, derivative times row, is clipped to `clip` on the integers: zero-out moves the sum by at most clip,
 //! replace-one by 2 clip. All columns get noise before any is left out, so that thresholding looks at released numbers only; steps
 //! compose exactly, as Gaussians. The published theorem loses a factor of 2 between sensitivity and zero-concentrated privacy, and
-//! its gradient bounds hold for likely data only; here gradients are cut.
+//! its gradient bounds hold for likely data only; here gradients are clipped.
 //!
 //! *Accuracy.* The noise has a length of sqrt(columns) times the length of a row, of which thresholding leaves sqrt(sparsity): good for
 //! rows of length 1 with few large cells, such as words. Where cells have a bound, `noisy-thresholding` needs less noise. Few steps:
@@ -20,7 +20,7 @@ use super::Capabilities;
 use super::block_learner::usual_radius;
 use super::noisy_gd::calibrated_steps;
 use super::support::sparsity;
-use super::{Method, Noise, Plan, Problem, head_losses, show};
+use super::{Method, Noise, Plan, Problem, head_losses, rounded};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use crate::method::settings::settings;
@@ -38,7 +38,7 @@ settings! {
         /// number of steps
         steps: Option<u64> = None, 1.0..=1e5;
         /// length of a step, for the average gradient
-        rate: Option<f64> = None, 1e-9..=1e9;
+        learning_rate: Option<f64> = None, 1e-9..=1e9;
         /// largest gradient of a record
         clip: Option<f64> = None, 1e-6..=1e6;
     }
@@ -107,7 +107,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     // Noise that is kept is the largest of many; a step so short that it is no longer than a usual weight.
     let largest = mechanism.standard_deviation() * (2.0 * (problem.features.max(2) as f64).ln() * steps as f64).sqrt();
     let longest = usual_radius(problem) / (count as f64).sqrt() * problem.all_rows() / largest;
-    let rate = settings.rate.unwrap_or(usual_rate(problem, &losses[0]).min(longest));
+    let rate = settings.learning_rate.unwrap_or(usual_rate(problem, &losses[0]).min(longest));
     let constant_rate = constant_rate(problem, &losses[0], rate);
     Ok(Box::new(HardThresholding {
         losses,
@@ -137,9 +137,9 @@ impl Plan for HardThresholding {
         vec![
             ("weights kept", self.count.to_string()),
             ("steps", self.steps.to_string()),
-            ("rate", show(self.rate)),
-            ("clip", show(self.losses[0].lipschitz())),
-            ("noise of a step, standard deviation", show(self.mechanism.standard_deviation())),
+            ("learning rate", rounded(self.rate)),
+            ("clip", rounded(self.losses[0].lipschitz())),
+            ("noise of a step, standard deviation", rounded(self.mechanism.standard_deviation())),
         ]
     }
 

@@ -5,7 +5,7 @@
 //! iterate; the last iterate is the answer. Rows have no constant feature and lie in the unit ball by the bounds of the schema;
 //! so does the answer.
 //!
-//! *Privacy.* A unit adds a vector of length at most 1 (`loss/mean.rs`, `loss/geometric_median.rs`), cut on the integers:
+//! *Privacy.* A unit adds a vector of length at most 1 (`loss/mean.rs`, `loss/geometric_median.rs`), clipped on the integers:
 //! zero-out and add-remove move a sum by at most 1, replace-one by 2. One Gaussian event for the mean, one for each step
 //! otherwise, sampled for `noisy-sgd`. Steps, projections and the way back to the original units look at released numbers only.
 //!
@@ -18,7 +18,7 @@
 //! *Reference.* Gaussian mechanism; noisy gradients as in `noisy-gd`; Haldane 1948 for the median.
 
 use super::noisy_sgd::NoisySgdSettings;
-use super::{Method, Plan, Problem, noisy_gd, noisy_sgd, show, statistics};
+use super::{Method, Plan, Problem, noisy_gd, noisy_sgd, rounded, statistics};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use crate::loss::{geometric_median, mean};
@@ -27,7 +27,7 @@ use privfit_kernel::engine::Needs;
 use privfit_kernel::{Gaussian, Rate, Run, planned_step};
 
 /// Why it holds, for certificates.
-pub(super) const THEOREM: &str = "A unit adds a vector of length at most 1, cut on the integers, to a sum with Gaussian noise sigma: one unit moves it by at most 1 \
+pub(super) const THEOREM: &str = "A unit adds a vector of length at most 1, clipped on the integers, to a sum with Gaussian noise sigma: one unit moves it by at most 1 \
      (replace-one 2). One such sum for a mean; one for each step of a median, on a Poisson sample where the plan says so, composed \
      exactly or numerically. Steps and projections look at released numbers only.";
 
@@ -47,7 +47,7 @@ pub(super) fn plan(method: &Method, problem: &Problem) -> Result<Box<dyn Plan>> 
     if problem.target.delta == 0.0 {
         return Err(Error::misuse(format!("loss {} takes Gaussian noise and needs a delta: give ", problem.loss.name))
             .naming("delta")
-            .words(" (say 1/n^2)"));
+            .text(" (say 1/n^2)"));
     }
     let clip = problem.loss.unit_length;
     let clip = settings.clip.unwrap_or(clip).min(clip);
@@ -94,7 +94,7 @@ fn descent(settings: &NoisySgdSettings, width: f64, sampling: Option<f64>) -> Re
         width,
         steps,
         // All steps together go ten times the radius of the ball.
-        rate: settings.rate.unwrap_or((10.0 * SHRINK / steps as f64).min(0.5)),
+        rate: settings.learning_rate.unwrap_or((10.0 * SHRINK / steps as f64).min(0.5)),
         momentum: settings.momentum.unwrap_or(0.0),
         ridge: settings.ridge,
         sampled: sampling.map(Rate::new).transpose()?,
@@ -130,18 +130,18 @@ impl Plan for Location {
     }
 
     fn describe(&self) -> Vec<(&'static str, String)> {
-        let noise = show(self.mechanism.standard_deviation());
+        let noise = rounded(self.mechanism.standard_deviation());
         let Some(descent) = &self.descent else {
             return vec![("noise of the sum, standard deviation", noise)];
         };
         let mut out = vec![
             ("steps", descent.steps.to_string()),
-            ("first rate", show(descent.rate)),
-            ("momentum", show(descent.momentum)),
+            ("first learning rate", rounded(descent.rate)),
+            ("momentum", rounded(descent.momentum)),
             ("noise of a step, standard deviation", noise),
         ];
         if let Some(rate) = descent.sampled {
-            out.push(("sampling rate", show(rate.value())));
+            out.push(("sampling rate", rounded(rate.value())));
         }
         out
     }

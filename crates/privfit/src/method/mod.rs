@@ -147,7 +147,7 @@ impl Problem {
         if self.rows_known {
             return Ok(());
         }
-        Err(Error::misuse(format!("{method} rests on the true number of rows, which is private under add-remove and not counted with a unit column: use ")).give("method", "noisy-gd").words(format!("{}, or zero-out with unit = \"row\"", if self.loss.least_squares { " or statistics" } else { "" })))
+        Err(Error::misuse(format!("{method} rests on the true number of rows, which is private under add-remove and not counted with a unit column: use ")).give("method", "noisy-gd").text(format!("{}, or zero-out with unit = \"row\"", if self.loss.least_squares { " or statistics" } else { "" })))
     }
 
     /// Rows in all, at the most.
@@ -162,9 +162,9 @@ impl Problem {
         }
         Err(Error::misuse(format!("{method} adds Gaussian noise and needs a delta: give "))
             .naming("delta")
-            .words(" (say 1/n^2), or use ")
+            .text(" (say 1/n^2), or use ")
             .give("method", "output")
-            .words(" for pure privacy"))
+            .text(" for pure privacy"))
     }
 }
 
@@ -414,12 +414,12 @@ pub(crate) fn needs_smooth(problem: &Problem, method: &str) -> Result<()> {
     }
     Err(Error::misuse(format!("{method} needs a smooth loss and {} has a kink: use ", problem.loss.name))
         .give("loss", "huber-svm")
-        .words(", or ")
+        .text(", or ")
         .give("method", "noisy-gd"))
 }
 
 /// Rounded for people.
-pub(crate) fn show(x: f64) -> String {
+pub(crate) fn rounded(x: f64) -> String {
     if x != 0.0 && !(1e-3..1e5).contains(&x.abs()) {
         format!("{x:.3e}")
     } else {

@@ -5,7 +5,7 @@
 //!
 //! *Privacy.* A record's gradient, derivative times row, is clipped to `clip` on the integers; zero-out moves a sum by at most clip, replace-one
 //! by 2 clip. Steps compose exactly, as Gaussians (`account/gdp.rs`). Momentum, averaging and projection look at released numbers
-//! only. A unit of several rows has its gradients added up and cut as one.
+//! only. A unit of several rows has its gradients added up and clipped as one.
 //!
 //! *Accuracy.* Noise of the steps averages out, so that many small steps cost little; the total time of the descent takes the place of
 //! a ridge. rate = n / (250 x noise over clip of one release with the whole budget), at most 32, found on generated data, and
@@ -19,7 +19,7 @@
 
 use super::offset::{self, Offset};
 use super::{Capabilities, Point};
-use super::{Method, Noise, Plan, Problem, show};
+use super::{Method, Noise, Plan, Problem, rounded};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use crate::method::settings::settings;
@@ -34,7 +34,7 @@ settings! {
         /// number of steps
         steps: Option<u64> = None, 1.0..=1e7;
         /// length of a step, for the average gradient
-        rate: Option<f64> = None, 1e-9..=1e9;
+        learning_rate: Option<f64> = None, 1e-9..=1e9;
         /// part of the last move that is kept; 0.9 by default, 0 for a median
         momentum: Option<f64> = None, 0.0..=0.999;
         /// largest gradient of a record
@@ -229,7 +229,7 @@ pub(super) fn plan(problem: &Problem, settings: NoisyGdSettings, sampling: Optio
     };
     let noise = problem.single_noise()? * (losses.len() as f64).sqrt();
     let wanted = (slower * n / (250.0 * noise)).min(LONGEST);
-    let given = settings.rate.is_some() || settings.momentum.is_some() || settings.steps.is_some();
+    let given = settings.learning_rate.is_some() || settings.momentum.is_some() || settings.steps.is_some();
     let short = problem.sparse && !several && sampled.is_none() && !given;
     let divide = n * fraction;
     let ridge = settings.ridge;
@@ -240,15 +240,15 @@ pub(super) fn plan(problem: &Problem, settings: NoisyGdSettings, sampling: Optio
     let usual_steps = match (&few, sampled) {
         (Some(few), _) => few.len() as f64,
         (None, Some(_)) => (20.0 / fraction).clamp(100.0, 5000.0).round(),
-        (None, None) if settings.rate.is_some() => STEPS,
+        (None, None) if settings.learning_rate.is_some() => STEPS,
         (None, None) => (STEPS * wanted / usual_rate).clamp(STEPS, 4.0 * STEPS).round(),
     };
-    let rate = settings.rate.unwrap_or(usual_rate);
+    let rate = settings.learning_rate.unwrap_or(usual_rate);
     let steps = settings.steps.unwrap_or(usual_steps as u64);
     let (mechanism, offset, event) = with_offset(problem, settings.offset, &losses, rows_clip, sampled, steps)?;
     if few.is_none() && rate * ridge / divide > 1.0 {
         return Err(Error::misuse(format!(
-            "rate {rate} times ridge {ridge} over {divide} rows is above 1 and diverges: give less of them"
+            "learning_rate {rate} times ridge {ridge} over {divide} rows is above 1 and diverges: give less of them"
         )));
     }
     let answer = if few.is_some() { Answer::Last } else { Answer::HalfAverage };
@@ -284,17 +284,17 @@ impl Plan for Steps {
     fn describe(&self) -> Vec<(&'static str, String)> {
         let mut out = vec![
             ("steps", self.steps.to_string()),
-            ("rate", show((self.rate)(1))),
-            ("momentum", show((self.momentum)(1))),
-            ("clip", show(self.losses[0].lipschitz())),
-            ("noise of a step, standard deviation", show(self.mechanism.standard_deviation())),
+            ("learning rate", rounded((self.rate)(1))),
+            ("momentum", rounded((self.momentum)(1))),
+            ("clip", rounded(self.losses[0].lipschitz())),
+            ("noise of a step, standard deviation", rounded(self.mechanism.standard_deviation())),
         ];
         let last = ((self.rate)(self.steps), (self.momentum)(self.steps));
         if last.1 != (self.momentum)(1) {
-            out.push(("rate and momentum at the end", format!("{}, {}", show(last.0), show(last.1))));
+            out.push(("learning rate and momentum at the end", format!("{}, {}", rounded(last.0), rounded(last.1))));
         }
         if let Some(rate) = self.sampled {
-            out.push(("sampling rate", show(rate.value())));
+            out.push(("sampling rate", rounded(rate.value())));
         }
         out.extend(self.offset.as_ref().map(Offset::describe));
         out
@@ -458,7 +458,7 @@ mod tests {
                 let prepared = plan(&schema(4, "", target), "noisy-gd", loss, 1_000_000, epsilon, set);
                 let number =
                     |key: &str| -> f64 { prepared.plan.describe().iter().find(|p| p.0 == key).unwrap().1.parse().unwrap() };
-                let curvature = number("rate") * prepared.problem.build_loss(1).unwrap().smoothness();
+                let curvature = number("learning rate") * prepared.problem.build_loss(1).unwrap().smoothness();
                 let (momentum, steps) = (number("momentum"), if set.is_empty() { 100 } else { 2000 });
                 let (mut w, mut by) = (1.0, 0.0);
                 for _ in 0..steps {

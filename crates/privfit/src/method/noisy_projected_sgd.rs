@@ -40,7 +40,7 @@ pub(crate) const METHOD: Method = Method {
     needs: "any loss, delta > 0",
     guarantee: "(epsilon, delta), all adjacencies",
     source: "Bassily, Smith, Thakurta 2014; Poisson samples, numerical composition",
-    theorem: "As for noisy-sgd: sums of gradients cut to length C on Poisson samples of rate q, Gaussian noise sigma, the \
+    theorem: "As for noisy-sgd: sums of gradients clipped to length C on Poisson samples of rate q, Gaussian noise sigma, the \
               exact privacy loss of the sampled Gaussian composed numerically over T steps. Projections look at released \
               numbers only.",
     settings: NoisyProjectedSgdSettings::SETTINGS,

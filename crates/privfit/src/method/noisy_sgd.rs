@@ -27,7 +27,7 @@ settings! {
         /// number of steps
         steps: Option<u64> = None, 1.0..=1e7;
         /// length of a step, for the average gradient
-        rate: Option<f64> = None, 1e-9..=1e9;
+        learning_rate: Option<f64> = None, 1e-9..=1e9;
         /// part of the last move that is kept; 0.9 by default, 0 for a median
         momentum: Option<f64> = None, 0.0..=0.999;
         /// largest gradient of a record
@@ -47,7 +47,7 @@ pub(crate) const METHOD: Method = Method {
     guarantee: "(epsilon, delta), all adjacencies",
     source: "Bassily et al. 2014, Abadi et al. 2016; Poisson samples, numerical composition",
     theorem: "Each step takes every record with probability q, secretly and independently, and releases the sum of gradients \
-              cut to length C with Gaussian noise sigma. Its privacy loss is that of N(0, sigma^2) against (1 - q) N(0, \
+              clipped to length C with Gaussian noise sigma. Its privacy loss is that of N(0, sigma^2) against (1 - q) N(0, \
               sigma^2) + q N(C, sigma^2), in both directions (replace-one: the mixtures around -C and C); T steps are composed \
               numerically.",
     settings: NoisySgdSettings::SETTINGS,
@@ -57,9 +57,9 @@ pub(crate) const METHOD: Method = Method {
 };
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
-    let NoisySgdSettings { sampling_rate, steps, rate, momentum, clip, ridge, offset } =
+    let NoisySgdSettings { sampling_rate, steps, learning_rate, momentum, clip, ridge, offset } =
         NoisySgdSettings::parse(&problem.settings)?;
-    let settings = NoisyGdSettings { steps, rate, momentum, clip, ridge, offset };
+    let settings = NoisyGdSettings { steps, learning_rate, momentum, clip, ridge, offset };
     super::noisy_gd::plan(problem, settings, sampled(problem, sampling_rate))
 }
 

@@ -8,7 +8,7 @@
 //! *Privacy.* Scores: derivatives are clipped at c = `clip`, cells at `cap`, both on the integers, so one record moves each score by at most c cap
 //! (replace-one 2 c cap); sizes of scores move by no more. A choice by Gumbel noise of scale b has losses in a window of 2 c cap/b,
 //! and choosing k at once is k such choices. Values: leaving columns out is a map of each record by itself; what is left of a row is
-//! cut to length 1 after division by a public radius, so a gradient moves by at most c (2c). Choices and Gaussians are composed
+//! clipped to length 1 after division by a public radius, so a gradient moves by at most c (2c). Choices and Gaussians are composed
 //! numerically. Nothing depends on the length of a whole row: the bound on a cell is enough, which the published knowledge transfer
 //! wanted to show and could not (`published/knowledge_transfer.rs`).
 //!
@@ -24,7 +24,7 @@
 use super::Capabilities;
 use super::hard_thresholding::{constant_rate, usual_rate};
 use super::support::{fit, sparsity, unit_factors};
-use super::{Method, Noise, Plan, Problem, head_losses, show};
+use super::{Method, Noise, Plan, Problem, head_losses, rounded};
 use crate::error::{Error, Result};
 use crate::method::settings::settings;
 use crate::schema::Task;
@@ -46,7 +46,7 @@ settings! {
         /// derivatives are clipped at this size
         clip: Option<f64> = None, 1e-6..=1e6;
         /// length of a step, for the average gradient
-        rate: Option<f64> = None, 1e-9..=1e9;
+        learning_rate: Option<f64> = None, 1e-9..=1e9;
         /// rows on chosen columns are clipped to this length; 0 for a usual one
         radius: f64 = 0.0, 0.0..=1.0;
     }
@@ -123,11 +123,11 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     // Classes say little each: where there are few records to a weight, shorter steps keep chance from being learnt.
     let records = problem.all_rows() / (20.0 * count as f64 * (problem.features.max(3) as f64).ln());
     let shorter = if problem.task == Task::Number { 1.0 } else { records.clamp(0.5, 1.0).powi(2) };
-    let rate = settings.rate.unwrap_or(shorter * usual_rate(problem, &losses[0]));
+    let rate = settings.learning_rate.unwrap_or(shorter * usual_rate(problem, &losses[0]));
     let constant_rate = constant_rate(problem, &losses[0], rate);
     // Rows of length 1 on so many columns: each has about that part of the curvature.
     let on_sphere = |columns: usize| shorter * columns as f64 / losses[0].smoothness().min(1.0);
-    let given = settings.rate.is_some();
+    let given = settings.learning_rate.is_some();
     let radius = settings.radius;
     if radius > 0.0 && radius < 1e-3 {
         return Err(Error::misuse(format!("radius is {radius}: give a number from 0.001 to 1, or 0 for a usual one")));
@@ -192,14 +192,14 @@ impl Plan for NoisyThresholding {
         let mut out = vec![
             ("columns chosen", self.rounds.iter().map(|r| r.added).sum::<usize>().to_string()),
             ("rounds", self.rounds.len().to_string()),
-            ("clip", show(self.losses[0].lipschitz())),
-            ("cells cut in scores at", show(self.cap)),
-            ("rate", show(self.rounds[self.rounds.len() - 1].rate)),
+            ("clip", rounded(self.losses[0].lipschitz())),
+            ("cells clipped in scores at", rounded(self.cap)),
+            ("learning rate", rounded(self.rounds[self.rounds.len() - 1].rate)),
         ];
         if let Some(choice) = self.rounds[0].choice {
-            out.push(("scale of the noise of a score", show(choice.scale())));
+            out.push(("scale of the noise of a score", rounded(choice.scale())));
         }
-        out.push(("noise of a step, standard deviation", show(self.rounds[0].step.standard_deviation())));
+        out.push(("noise of a step, standard deviation", rounded(self.rounds[0].step.standard_deviation())));
         out
     }
 

@@ -12,7 +12,7 @@
 //! models only; the repaired ones are used here.
 //!
 //! *Accuracy.* The best ridge balances noise and shrinkage: ridge = sigma sqrt(d) / radius with radius 20 min(1, sqrt(r/50)),
-//! r = n / (sigma sqrt d), found on generated data. The determinant may take at most a quarter of epsilon. Slopes cut at 1/2
+//! r = n / (sigma sqrt d), found on generated data. The determinant may take at most a quarter of epsilon. Derivatives clipped at 1/2
 //! (logistic loss) halve sigma.
 //!
 //! *Needs.* A smooth loss, one row to a unit, the true number of rows (so not add-remove), delta > 0. Time: some ten passes over the data.
@@ -23,7 +23,7 @@
 use super::Capabilities;
 use super::offset::{self, Offset};
 use super::vector_noise::VectorNoise;
-use super::{Method, Noise, Plan, Problem, head_losses, needs_smooth, show};
+use super::{Method, Noise, Plan, Problem, head_losses, needs_smooth, rounded};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use crate::method::settings::settings;
@@ -263,13 +263,13 @@ impl Plan for Objective {
 
     fn describe(&self) -> Vec<(&'static str, String)> {
         let mut out = vec![
-            ("linear term, standard deviation", show(self.deviation)),
-            ("ridge", show(self.ridge)),
-            ("gradient norm at the end, at most", show(self.tolerance)),
-            (self.output.distribution(), show(self.output.multiplier())),
+            ("linear term, standard deviation", rounded(self.deviation)),
+            ("ridge", rounded(self.ridge)),
+            ("gradient norm at the end, at most", rounded(self.tolerance)),
+            (self.output.distribution(), rounded(self.output.multiplier())),
         ];
         if self.task == Task::Number {
-            out.push(("output noise, cost over that of the linear term, at most", show(self.output_cost)));
+            out.push(("output noise, cost over that of the linear term, at most", rounded(self.output_cost)));
         }
         out.extend(self.offset.as_ref().map(Offset::describe));
         out

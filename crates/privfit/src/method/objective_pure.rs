@@ -55,9 +55,9 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     if problem.target.delta > 0.0 {
         return Err(Error::misuse("objective-pure has no use for a delta: give ")
             .give("delta", "0")
-            .words(", or ")
+            .text(", or ")
             .give("method", "objective")
-            .words(", which is better"));
+            .text(", which is better"));
     }
     let losses = check(problem, "objective-pure")?;
     let loss = losses[0].clone();

@@ -147,7 +147,7 @@ impl Offset {
             "noise of the histogram and of the mean of the target, standard deviations",
             "noise of the target's sum, standard deviation",
         ];
-        let all: Vec<String> = self.noises.iter().map(|n| super::show(n.deviation())).collect();
+        let all: Vec<String> = self.noises.iter().map(|n| super::rounded(n.deviation())).collect();
         (names[usize::from(all.len() == 1)], all.join(", "))
     }
 

@@ -18,7 +18,7 @@
 
 use super::Capabilities;
 use super::vector_noise::VectorNoise;
-use super::{Method, Noise, Plan, Problem, head_losses, needs_smooth, show};
+use super::{Method, Noise, Plan, Problem, head_losses, needs_smooth, rounded};
 use crate::error::Result;
 use crate::method::settings::settings;
 use privfit_kernel::account::{Event, calibrate};
@@ -117,9 +117,9 @@ impl Plan for Output {
 
     fn describe(&self) -> Vec<(&'static str, String)> {
         vec![
-            ("ridge", show(self.ridge)),
-            ("gradient norm at the end, at most", show(self.tolerance)),
-            (self.noise.distribution(), show(self.noise.multiplier())),
+            ("ridge", rounded(self.ridge)),
+            ("gradient norm at the end, at most", rounded(self.tolerance)),
+            (self.noise.distribution(), rounded(self.noise.multiplier())),
         ]
     }
 

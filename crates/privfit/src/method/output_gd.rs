@@ -30,7 +30,7 @@ settings! {
         /// number of steps
         steps: Option<u64> = None, 1.0..=1e7;
         /// length of a step, for the average gradient
-        rate: Option<f64> = None, 1e-9..=1e9;
+        learning_rate: Option<f64> = None, 1e-9..=1e9;
         /// strength of the ridge, in sum form; 0 for the convex form
         ridge: Option<f64> = None, 0.0..=1e12;
     }
@@ -87,10 +87,10 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let n = problem.rows.max(1) as f64;
     let mu = settings.ridge.map_or_else(|| balanced_ridge(problem, loss), Ok)? / n;
     let longest = 2.0 / (2.0 * mu + loss.smoothness());
-    let rate = settings.rate.unwrap_or(if mu > 0.0 { longest } else { 0.5 * longest });
+    let rate = settings.learning_rate.unwrap_or(if mu > 0.0 { longest } else { 0.5 * longest });
     if rate > longest * (1.0 + 1e-12) {
         return Err(Error::misuse(format!(
-            "rate is {rate}: above {longest} neighbours move apart in every step; give at most that"
+            "learning_rate is {rate}: above {longest} neighbours move apart in every step; give at most that"
         )));
     }
     let steps = if mu > 0.0 {

@@ -32,7 +32,7 @@ settings! {
         /// records to a batch
         batch: u64 = 50, 1.0..=1e9;
         /// length of a step, for constant steps
-        rate: Option<f64> = None, 1e-12..=1e9;
+        learning_rate: Option<f64> = None, 1e-12..=1e9;
         /// how steps shrink; the names may be given as 0, 1, 2
         schedule: Decay = Decay::Constant, 0.0..=2.0;
         /// power of the number of rows in decreasing and square-root steps
@@ -72,10 +72,10 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     // Ten passes, or as many as steps of half the longest need for the same way.
     let passes = (time / (updates * 0.5 * longest)).ceil().clamp(10.0, 1000.0);
     let passes = settings.passes.map_or(passes, |given| given as f64);
-    let rate = settings.rate.unwrap_or((time / (updates * passes)).min(0.5 * longest));
+    let rate = settings.learning_rate.unwrap_or((time / (updates * passes)).min(0.5 * longest));
     if rate > longest {
         return Err(Error::misuse(format!(
-            "rate is {rate}: above {longest} neighbours move apart in every step; give at most that"
+            "learning_rate is {rate}: above {longest} neighbours move apart in every step; give at most that"
         )));
     }
     let scale = 2.0 / loss.smoothness();

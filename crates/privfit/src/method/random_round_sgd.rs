@@ -30,7 +30,7 @@ settings! {
         /// most steps
         steps: Option<u64> = None, 1.0..=1e7;
         /// length of a step, for the average gradient
-        rate: Option<f64> = None, 1e-12..=1e9;
+        learning_rate: Option<f64> = None, 1e-12..=1e9;
     }
 }
 
@@ -65,10 +65,12 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let moment = loss.lipschitz().powi(2) / divide + dimension as f64 * (mechanism.standard_deviation() / divide).powi(2);
     let way = (2.0 * loss.at_zero() / loss.smoothness()).sqrt();
     let usual = (way / (moment * steps as f64).sqrt()).min(1.0 / loss.smoothness());
-    let rate = settings.rate.unwrap_or(usual);
+    let rate = settings.learning_rate.unwrap_or(usual);
     if rate * loss.smoothness() >= 2.0 {
         let most = 2.0 / loss.smoothness();
-        return Err(Error::misuse(format!("rate is {rate}: the distribution of the rounds needs less than {most}, give less")));
+        return Err(Error::misuse(format!(
+            "learning_rate is {rate}: the distribution of the rounds needs less than {most}, give less"
+        )));
     }
     Ok(Box::new(Steps {
         losses,

@@ -146,7 +146,11 @@ impl Setting {
 impl Settings {
     /// Sets one: a number, `true`, `false`, or the name of a choice. One that is set twice is an error.
     pub fn set(&mut self, name: &str, text: &str) -> Result<()> {
-        let name = name.replace('-', "_");
+        let name = match name.replace('-', "_").as_str() {
+            // Its name before there were two rates.
+            "rate" => "learning_rate".to_string(),
+            name => name.to_string(),
+        };
         let choices = choices_of(&name);
         let wrong = || match choices {
             [] => Error::misuse(format!("{name} is {text:?}: give a number, true or false")),

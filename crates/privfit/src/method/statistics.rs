@@ -2,13 +2,13 @@
 //!
 //! *What it computes.* (1) Noisy sums of the features and of the target, for means. (2) Noisy sums of -log2 |x - mean|, for spreads: a
 //! spread that is small against its bounds is found to a few per cent, where a noisy variance would be all noise. (3) With features
-//! centred, divided by their spreads and cut to norm 1: noisy second moments z z' and z t in one vector, and a first fit. (4) The
-//! spread of the residuals. (5) Three Newton steps with the noisy moments as curvature, on residuals cut at 1.5 of that spread.
+//! centred, divided by their spreads and clipped to norm 1: noisy second moments z z' and z t in one vector, and a first fit. (4) The
+//! spread of the residuals. (5) Three Newton steps with the noisy moments as curvature, on residuals clipped at 1.5 of that spread.
 //!
 //! *Privacy.* Each release is a sum of per-unit vectors, a unit's being the average of its rows' vectors; an average is no longer than
 //! the longest row's. They are clipped, on the integers, at the norm stated (p numbers, g categories):
-//! (1) sqrt(p + g + 1), (2) sqrt(p + 1), (3) sqrt 2 since |z z'| and |z t/2| are at most 1, (4) 1, (5) the residual cut. Zero-out moves
-//! the sum by that, replace-one by twice that. Every mean, spread and cut that enters a later release has itself been released. All
+//! (1) sqrt(p + g + 1), (2) sqrt(p + 1), (3) sqrt 2 since |z z'| and |z t/2| are at most 1, (4) 1, (5) the residual clip. Zero-out moves
+//! the sum by that, replace-one by twice that. Every mean, spread and clip that enters a later release has itself been released. All
 //! are Gaussian with fixed multipliers and compose exactly: with total noise 1/mu, release i has share s_i of mu^2.
 //!
 //! *Accuracy.* Noise is relative to the spread of the data and not to the bounds of the schema. Ridge on the moments: their own noise
@@ -21,7 +21,7 @@
 //! ours.
 
 use super::{Capabilities, Point};
-use super::{Method, Noise, Plan, Problem, show};
+use super::{Method, Noise, Plan, Problem, rounded};
 use crate::data::encode::Column;
 use crate::error::{Error, Result};
 use crate::schema::Task;
@@ -37,7 +37,7 @@ pub const METHOD: Method = Method {
     needs: "squared loss, a target with bounds, at most 300 encoded features, delta > 0; or loss mean without a target",
     guarantee: "(epsilon, delta), all adjacencies",
     source: "Wang 2018; private standardisation and residual steps",
-    theorem: "Each release is a sum of per-unit vectors (the average over a unit's rows) cut on the integers to the length \
+    theorem: "Each release is a sum of per-unit vectors (the average over a unit's rows) clipped on the integers to the length \
               stated in the plan; one unit moves it by that length (replace-one by twice that). All are Gaussian, and sums of squares of (length/sigma) \
               compose exactly. What enters a later release has itself been released.",
     settings: &[],
@@ -56,7 +56,7 @@ const BITS: f64 = 6.0;
 const BELL: f64 = 1.887;
 /// Residuals are clipped at so many of their standard deviations.
 const RESIDUAL_CLIP: f64 = 1.5;
-/// Standardised targets are cut here in the moments.
+/// Standardised targets are clipped here in the moments.
 const TARGET_CUT: f64 = 2.0;
 
 struct Statistics {
@@ -77,7 +77,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     if problem.task != Task::Number || !problem.loss.least_squares {
         return Err(Error::misuse("statistics predicts numbers by squared error: use ")
             .give("loss", "squared")
-            .words(", or another method"));
+            .text(", or another method"));
     }
     if !problem.columns.iter().any(|c| c.constant) {
         return Err(
@@ -181,7 +181,7 @@ impl<'p> Facts<'p> {
         Some(y)
     }
 
-    /// The standardised row, cut to norm 1, and the standardised target with the same weight.
+    /// The standardised row, clipped to norm 1, and the standardised target with the same weight.
     fn standard(&self, unit: Unit<'_>, row: usize, z: &mut [f64; LARGEST]) -> Option<(f64, f64)> {
         let y = self.values(unit, row, z)?;
         let mut square = 0.0;
@@ -314,10 +314,10 @@ impl Plan for Statistics {
 
     fn describe(&self) -> Vec<(&'static str, String)> {
         vec![
-            ("noise of the means, standard deviation", show(self.sums.standard_deviation())),
-            ("noise of the spreads, standard deviation", show(self.spreads.standard_deviation())),
-            ("noise of the moments, standard deviation", show(self.moments.standard_deviation())),
-            ("noise multipliers of the residual steps", self.steps.map(show).join(", ")),
+            ("noise of the means, standard deviation", rounded(self.sums.standard_deviation())),
+            ("noise of the spreads, standard deviation", rounded(self.spreads.standard_deviation())),
+            ("noise of the moments, standard deviation", rounded(self.moments.standard_deviation())),
+            ("noise multipliers of the residual steps", self.steps.map(rounded).join(", ")),
         ]
     }
 
@@ -414,7 +414,7 @@ impl Plan for Statistics {
         let clip = RESIDUAL_CLIP * (2.0 / target_spread) * BELL * 2f64.powf(-BITS * (residual[0] / n).clamp(0.0, 1.0));
         facts[4] = clip;
 
-        // 5: steps on residuals that are cut there.
+        // 5: steps on residuals that are clipped there.
         for nm in self.steps {
             let step = Gaussian::new(clip, nm, self.rows as u64)?;
             let gradient = self.release(run, &step, "residual step", d, &with(&facts, &theta), add_step)?;

@@ -21,9 +21,9 @@ pub(super) fn one_score(problem: &Problem, method: &str) -> Result<Loss> {
     if problem.loss.multiclass || problem.scores() > 1 {
         return Err(Error::misuse(format!("{method} has one score, for two classes or a number: use "))
             .give("method", "noisy-thresholding")
-            .words(" with ")
+            .text(" with ")
             .give("loss", "logistic")
-            .words(", or noisy-gd"));
+            .text(", or noisy-gd"));
     }
     problem.build_loss(1)
 }
@@ -142,7 +142,7 @@ impl OnColumns {
         let weights = run.select_columns(SelectColumns { columns: &unit_factors(columns), fit: self.fit }, |run| {
             self.inner.run(run, progress)
         })?;
-        Ok(spread(&weights, columns, self.fit, self.features))
+        Ok(scatter(&weights, columns, self.fit, self.features))
     }
 }
 
@@ -152,7 +152,7 @@ pub(super) fn unit_factors(columns: &[usize]) -> Vec<(usize, f64)> {
 }
 
 /// Puts weights of chosen columns back into their places, for rows of their full length.
-pub(super) fn spread(weights: &[f64], columns: &[usize], fit: RowScaling, features: usize) -> Vec<f64> {
+pub(super) fn scatter(weights: &[f64], columns: &[usize], fit: RowScaling, features: usize) -> Vec<f64> {
     let longer = match fit {
         RowScaling::Within(radius) => radius,
         _ => 1.0,

@@ -1,7 +1,7 @@
 //! A convex teacher and what leaves it: its weights with noise, or its answers for public rows with noise.
 
 use super::vector_noise::VectorNoise;
-use super::{Noise, Problem, show};
+use super::{Noise, Problem, rounded};
 use crate::error::Result;
 use crate::schema::Task;
 use crate::solve::iterative_hard_thresholding::{Rows, Thresholding, iterative_hard_thresholding};
@@ -60,7 +60,7 @@ impl Teacher {
     }
 
     pub(super) fn describe(&self) -> Vec<(&'static str, String)> {
-        vec![("ridge", show(self.ridge)), (self.noise.distribution(), show(self.noise.multiplier()))]
+        vec![("ridge", rounded(self.ridge)), (self.noise.distribution(), rounded(self.noise.multiplier()))]
     }
 
     pub(super) fn gradient_noise(&self) -> f64 {

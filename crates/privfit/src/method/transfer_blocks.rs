@@ -1,7 +1,7 @@
 //! Knowledge transfer from teachers on parts: each part has its own sparse teacher, their average, with noise, teaches a student or is
 //! thresholded itself.
 //!
-//! *What it computes.* The records are divided into parts; hard thresholding on each gives a teacher, cut to a ball of radius R; the
+//! *What it computes.* The records are divided into parts; hard thresholding on each gives a teacher, clipped to a ball of radius R; the
 //! average of the teachers plus Gaussian noise is released and its largest weights are kept. With public rows: what the average
 //! predicts for them plus Gaussian noise, and hard thresholding on these.
 //!
@@ -20,7 +20,7 @@ use super::block_learner::{learner, usual_parts, usual_radius};
 use super::support::{one_score, sparsity};
 use super::teacher::{Answers, student};
 use super::vector_noise::VectorNoise;
-use super::{Method, Noise, Plan, Problem, show};
+use super::{Method, Noise, Plan, Problem, rounded};
 use crate::error::Result;
 use crate::method::settings::settings;
 use crate::solve::iterative_hard_thresholding::keep_largest;
@@ -124,8 +124,8 @@ impl Plan for TransferBlocks {
         let mut out = vec![
             ("weights kept", self.count.to_string()),
             ("parts with a teacher", self.parts.to_string()),
-            ("teachers cut to a length of", show(self.radius)),
-            ("noise, standard deviation", show(self.deviation())),
+            ("teachers clipped to a length of", rounded(self.radius)),
+            ("noise, standard deviation", rounded(self.deviation())),
         ];
         out.extend(self.answers.describe());
         out

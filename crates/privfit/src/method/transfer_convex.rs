@@ -17,7 +17,7 @@
 use super::Capabilities;
 use super::support::{one_score, sparsity, tight_clip};
 use super::teacher::{Answers, Teacher, student};
-use super::{Method, Noise, Plan, Problem, needs_smooth, show};
+use super::{Method, Noise, Plan, Problem, needs_smooth, rounded};
 use crate::error::Result;
 use crate::method::settings::settings;
 use crate::solve::iterative_hard_thresholding::keep_largest;
@@ -93,7 +93,7 @@ impl Plan for TransferConvex {
     }
 
     fn describe(&self) -> Vec<(&'static str, String)> {
-        let mut out = vec![("weights kept", self.count.to_string()), ("lasso", show(self.lasso))];
+        let mut out = vec![("weights kept", self.count.to_string()), ("lasso", rounded(self.lasso))];
         out.extend(self.teacher.describe());
         out.extend(self.answers.describe());
         out

@@ -19,9 +19,9 @@
 //! *Reference.* Repair of Wang and Gu 2020 (knowledge transfer), after Kifer, Smith, Thakurta 2012.
 
 use super::Capabilities;
-use super::support::{Screening, calibrated_with, fit, narrowed, one_score, share, sparsity, spread, tight_clip, unit_factors};
+use super::support::{Screening, calibrated_with, fit, narrowed, one_score, scatter, share, sparsity, tight_clip, unit_factors};
 use super::teacher::{Answers, Teacher, student};
-use super::{Method, Noise, Plan, Problem, needs_smooth, show};
+use super::{Method, Noise, Plan, Problem, needs_smooth, rounded};
 use crate::error::{Error, Result};
 use crate::method::settings::settings;
 use privfit_kernel::account::Event;
@@ -95,7 +95,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         rest.target.epsilon -= spent;
         rest.target.delta *= 0.5;
         if !(rest.target.epsilon > 0.0) {
-            return Err(Error::misuse(format!("the test alone costs epsilon {}: give a smaller stable", show(spent))));
+            return Err(Error::misuse(format!("the test alone costs epsilon {}: give a smaller stable", rounded(spent))));
         }
     }
     let inner = narrowed(&share(&rest, 1.0 - part)?, columns);
@@ -126,7 +126,7 @@ impl Plan for TransferSupport {
     fn describe(&self) -> Vec<(&'static str, String)> {
         let mut out = vec![
             ("columns chosen", self.screening.count.to_string()),
-            ("scale of the noise of a gradient coordinate", show(self.screening.mechanism.scale())),
+            ("scale of the noise of a gradient coordinate", rounded(self.screening.mechanism.scale())),
         ];
         out.extend(self.teacher.describe());
         out.extend(self.answers.describe());
@@ -161,6 +161,6 @@ impl Plan for TransferSupport {
             None => released,
             Some(rows) => student(&rows, &released, columns.len()),
         };
-        Ok(spread(&weights, &columns, self.fit, self.features))
+        Ok(scatter(&weights, &columns, self.fit, self.features))
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! *Privacy.* Parts go by unit index, so one record is in one part, whose model may change altogether: each count of votes moves by at most
 //! one, under zero-out and replace-one alike, and halving that would be wrong. `sparsity` choices have losses in a window of
-//! 2/scale each; leaving the other columns out is a map of each record by itself; then the curve of `objective` holds, on rows cut to
+//! 2/scale each; leaving the other columns out is a map of each record by itself; then the curve of `objective` holds, on rows clipped to
 //! the unit ball again. Both stages are composed numerically. The published form adds Laplace noise for the L1 norm of all votes,
 //! and its second stage has constants for zero-out under replace-one; see `published/amp.rs` for those.
 //!
@@ -20,7 +20,7 @@ use super::Capabilities;
 use super::block_learner::{learner, usual_parts};
 use super::objective::ObjectiveSettings;
 use super::support::{OnColumns, calibrated_with, fit, narrowed, one_score, share, sparsity, tight_clip};
-use super::{Method, Noise, Plan, Problem, objective, show};
+use super::{Method, Noise, Plan, Problem, objective, rounded};
 use crate::error::Result;
 use crate::method::settings::settings;
 use privfit_kernel::account::Event;
@@ -50,7 +50,7 @@ pub(crate) const METHOD: Method = Method {
     source: "Kifer, Smith, Thakurta 2012, exact selection, objective perturbation of ours",
     theorem: "Votes: records are dealt to parts by unit_index, so one record changes the model of one part and each count of votes \
               by at most one, under every adjacency; choosing a column has losses in a window of width 2/scale. Then objective \
-              perturbation on the chosen columns, with rows cut to the unit ball again. Both are composed numerically.",
+              perturbation on the chosen columns, with rows clipped to the unit ball again. Both are composed numerically.",
     settings: TwoStageSettings::SETTINGS,
     published: false,
     can: Capabilities { one_score: true, ..Capabilities::BY_THEOREM },
@@ -100,7 +100,7 @@ impl Plan for TwoStage {
         let mut out = vec![
             ("columns chosen", self.count.to_string()),
             ("parts that vote", self.parts.to_string()),
-            ("scale of the noise of a count", show(self.mechanism.scale())),
+            ("scale of the noise of a count", rounded(self.mechanism.scale())),
         ];
         out.extend(self.second.inner.describe());
         out

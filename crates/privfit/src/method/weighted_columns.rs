@@ -21,7 +21,7 @@
 use super::Capabilities;
 use super::objective::ObjectiveSettings;
 use super::support::{calibrated_with, narrowed, one_score, share};
-use super::{Method, Noise, Plan, Problem, objective, show};
+use super::{Method, Noise, Plan, Problem, objective, rounded};
 use crate::error::{Error, Result};
 use crate::method::settings::settings;
 use crate::model::RowMap;
@@ -49,7 +49,7 @@ pub(crate) const METHOD: Method = Method {
     needs: "smooth loss with one score for two classes, one row to a unit, delta > 0",
     guarantee: "(epsilon, delta), zero-out and replace-one",
     source: "ours: released column sums weigh the columns, then objective perturbation",
-    theorem: "Three stages: sums of vectors of length 1, sums of gradients cut to the loss constant, both with Gaussian noise \
+    theorem: "Three stages: sums of vectors of length 1, sums of gradients clipped to the loss constant, both with Gaussian noise \
               (replace-one twice the sensitivity), and objective perturbation on rows that are mapped, each by itself, with released \
               numbers. The three are composed numerically.",
     settings: WeightedColumnsSettings::SETTINGS,
@@ -133,8 +133,8 @@ impl Plan for WeightedColumns {
     fn describe(&self) -> Vec<(&'static str, String)> {
         let mut out = vec![
             ("columns kept", self.kept.to_string()),
-            ("noise of column sums, standard deviation", show(self.sums.standard_deviation())),
-            ("noise of a gradient, standard deviation", show(self.step.standard_deviation())),
+            ("noise of column sums, standard deviation", rounded(self.sums.standard_deviation())),
+            ("noise of a gradient, standard deviation", rounded(self.step.standard_deviation())),
         ];
         out.extend(self.inner.describe());
         out

@@ -60,7 +60,7 @@ impl Axis {
         Axis { label: label.into(), low, high, unit, given: Vec::new() }
     }
 
-    /// Place of a number between 0 and 1; beyond that it is cut.
+    /// Place of a number between 0 and 1; beyond that it is clamped.
     pub fn place(&self, x: f64) -> f64 {
         let t = match self.unit {
             Unit::Power | Unit::Logarithmic => (x.max(1e-300).ln() - self.low.ln()) / (self.high.ln() - self.low.ln()),

@@ -1,7 +1,7 @@
 //! What the page of a ledger is made of. A ledger is verified before anything is said about it.
 
 use crate::certificate::releases_of;
-use crate::certificate::{Release, up};
+use crate::certificate::{Release, round_up};
 use crate::error::Result;
 use crate::ledger::Ledger;
 use crate::ledger::record::Scope;
@@ -34,7 +34,7 @@ pub struct LedgerReport {
     pub jobs: Vec<Spending>,
     /// Sum of their epsilons, which nobody has to pay.
     pub added: Option<f64>,
-    /// Epsilon of all together had they been fixed beforehand.
+    /// Epsilon of all, composed as jobs that were fixed beforehand.
     pub fixed: Option<f64>,
     /// Epsilon of all together, whatever was chosen after which answer.
     pub filter: f64,
@@ -110,14 +110,14 @@ impl LedgerReport {
         match (self.fixed, self.added) {
             _ if n == 0 => "Nothing was spent yet.".into(),
             (Some(fixed), Some(added)) if n > 1 => format!(
-                "{jobs}, epsilon {}, not {}, had they been fixed beforehand; at most {} though each may have been chosen after the \
+                "{jobs}, epsilon {} composed; basic composition {}. At most {} where each may have been chosen after the \
                  answers before it, and that is what counts.",
-                up(fixed),
-                up(added),
-                up(self.filter)
+                round_up(fixed),
+                round_up(added),
+                round_up(self.filter)
             ),
-            (Some(fixed), _) if n == 1 => format!("{jobs}, epsilon {}.", up(fixed)),
-            _ => format!("{jobs}, epsilon at most {} together.", up(self.filter)),
+            (Some(fixed), _) if n == 1 => format!("{jobs}, epsilon {}.", round_up(fixed)),
+            _ => format!("{jobs}, epsilon at most {} together.", round_up(self.filter)),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::html::{Page, commands, folded, list, pairs, paragraph, table, tiles};
 use super::ledger::{LedgerReport, Spending, down};
 use super::model_page::meaning;
-use crate::certificate::{release_line, up};
+use crate::certificate::{release_line, round_up};
 use crate::plot::delta;
 use crate::plot::escape;
 use crate::plot::{Axis, Unit};
@@ -17,7 +17,7 @@ const DRAWN: usize = 400;
 const NAMED: usize = 3;
 
 /// What a job does, in words.
-pub(super) fn words(job: &Spending) -> String {
+pub(super) fn release_text(job: &Spending) -> String {
     let mut said: Vec<String> = job.releases.iter().take(NAMED).map(release_line).collect();
     if job.releases.len() > NAMED {
         said.push(format!("and {} more", job.releases.len() - NAMED));
@@ -26,7 +26,7 @@ pub(super) fn words(job: &Spending) -> String {
 }
 
 /// The page.
-pub(super) fn page(r: &LedgerReport) -> String {
+pub(super) fn render(r: &LedgerReport) -> String {
     let mut page = Page::default();
     budget(r, &mut page);
     spending(r, &mut page);
@@ -70,10 +70,10 @@ fn budget(r: &LedgerReport, page: &mut Page) {
     let mut body = format!("<p class=\"lead\">{}</p>\n", escape(&r.sentence()));
     body += &tiles(&[
         (
-            crate::method::show(r.cap),
+            crate::method::rounded(r.cap),
             format!("epsilon is the cap, at delta {}, for everything that is ever released", delta(r.delta)),
         ),
-        (up(r.filter), "epsilon is spent so far".into()),
+        (round_up(r.filter), "epsilon is spent so far".into()),
         (format!("{:.1} %", (1000.0 * r.part).ceil() / 10.0), "of the budget is gone".into()),
         (down(r.next), "is about the largest epsilon that the next job may have".into()),
     ]);
@@ -103,9 +103,9 @@ fn spending(r: &LedgerReport, page: &mut Page) {
         if !(i + 1).is_multiple_of(every) && i + 1 != r.jobs.len() {
             continue;
         }
-        spent.push((n, job.together, format!("after job {}, {}: epsilon {} spent", i + 1, job.name, up(job.together))));
+        spent.push((n, job.together, format!("after job {}, {}: epsilon {} spent", i + 1, job.name, round_up(job.together))));
         if let Some(sum) = added {
-            plain.push((n, sum, format!("epsilons added up: {}", up(sum))));
+            plain.push((n, sum, format!("epsilons added up: {}", round_up(sum))));
         }
     }
     let top = plain.last().map_or(0.0, |p| p.1).min(2.5 * r.cap).max(1.12 * r.cap);
@@ -133,13 +133,13 @@ fn spending(r: &LedgerReport, page: &mut Page) {
         description: format!(
             "Step plot of the epsilon spent after each of {} jobs, ending at {}, below a cap of {}.",
             r.jobs.len(),
-            up(r.filter),
-            crate::method::show(r.cap)
+            round_up(r.filter),
+            crate::method::rounded(r.cap)
         ),
         x: Axis { high: r.jobs.len() as f64, ..Axis::from_zero("jobs", r.jobs.len() as f64, Unit::Count) },
         y: Axis::from_zero(&format!("epsilon at delta {}", delta(r.delta)), top, Unit::Plain),
         series,
-        levels: vec![(format!("cap {}", crate::method::show(r.cap)), r.cap)],
+        levels: vec![(format!("cap {}", crate::method::rounded(r.cap)), r.cap)],
         marks: Vec::new(),
     };
     let mut body = plot.figure(
@@ -147,8 +147,13 @@ fn spending(r: &LedgerReport, page: &mut Page) {
          before them: that costs something at once, so that the line jumps there, and hardly anything for each further job. Adding epsilons \
          up is drawn for comparison; it would need the sum of all deltas as well.",
     );
-    let rows: Vec<Vec<String>> =
-        r.jobs.iter().take(LISTED).enumerate().map(|(i, j)| vec![(i + 1).to_string(), j.name.clone(), up(j.together)]).collect();
+    let rows: Vec<Vec<String>> = r
+        .jobs
+        .iter()
+        .take(LISTED)
+        .enumerate()
+        .map(|(i, j)| vec![(i + 1).to_string(), j.name.clone(), round_up(j.together)])
+        .collect();
     body += &folded("The same as a table", &table(&["#jobs", "last one", "#epsilon spent"], &rows, None));
     page.section("spending", "Spending, job by job", &body);
 }
@@ -163,8 +168,8 @@ fn jobs(r: &LedgerReport, page: &mut Page) {
             vec![
                 j.sequence.to_string(),
                 j.name.clone(),
-                format!("{}: {}", j.job, words(j)),
-                j.epsilon.map_or("none".into(), up),
+                format!("{}: {}", j.job, release_text(j)),
+                j.epsilon.map_or("none".into(), round_up),
                 if j.released { "released" } else { "reserved, not released" }.to_string(),
             ]
         })

@@ -3,7 +3,7 @@
 use super::ledger::{LedgerReport, down};
 use super::ledger_page;
 use super::model::{ModelReport, NOT_PRIVATE};
-use crate::certificate::{percent_up, release_line, up};
+use crate::certificate::{percent_up, release_line, round_up};
 use crate::plot::delta;
 use crate::plot::short;
 use crate::plot::steers;
@@ -44,7 +44,7 @@ pub(super) fn model(r: &ModelReport) -> String {
     let (c, g) = (&r.certificate, &r.certificate.guarantee);
     let mut out = format!("{}\n# {}\n\n", super::MARKS[1], plain(&r.name()));
     if !r.private {
-        let why = plain(g.why_not.as_deref().unwrap_or("its file says so"));
+        let why = plain(g.why_not.as_deref().unwrap_or("its file states so"));
         let _ = write!(out, "> **{NOT_PRIVATE}** Nothing here is a guarantee, and no privacy number is stated ({why}).\n\n");
     }
     if let Some(text) = &c.registry.description {
@@ -74,7 +74,7 @@ pub(super) fn model(r: &ModelReport) -> String {
     let stated = c.registry.intended_use.as_deref().unwrap_or("Not stated.");
     let _ = write!(out, "## Intended use\n\n{}\n\n## Guarantee\n\n{}\n\n", plain(stated), plain(&c.plain.sentence));
     if r.private {
-        let show = |e: Option<f64>| e.map_or("infinite".into(), up);
+        let show = |e: Option<f64>| e.map_or("infinite".into(), round_up);
         let share = |x: Option<f64>| x.map_or("no bound".into(), |x| format!("{} %", percent_up(x)));
         let row = |name: &str, e: Option<f64>, risk: Option<crate::certificate::Risk>| {
             vec![
@@ -140,8 +140,8 @@ pub(super) fn model(r: &ModelReport) -> String {
 pub(super) fn ledger(r: &LedgerReport) -> String {
     let mut out = format!("{}\n# Privacy budget of {}\n\n{}\n\n", super::MARKS[1], plain(&r.scope.dataset), plain(&r.sentence()));
     out += &list(&[
-        format!("Cap: epsilon {} at delta {}", crate::method::show(r.cap), delta(r.delta)),
-        format!("Spent: epsilon {}, {:.1} % of the budget", up(r.filter), (1000.0 * r.part).ceil() / 10.0),
+        format!("Cap: epsilon {} at delta {}", crate::method::rounded(r.cap), delta(r.delta)),
+        format!("Spent: epsilon {}, {:.1} % of the budget", round_up(r.filter), (1000.0 * r.part).ceil() / 10.0),
         format!("Next job: an epsilon of at most about {}", down(r.next)),
         format!("Unit of privacy: {}, neighbours: {}", r.scope.unit, r.scope.adjacency.name()),
     ]);
@@ -156,9 +156,9 @@ pub(super) fn ledger(r: &LedgerReport) -> String {
             vec![
                 j.sequence.to_string(),
                 j.name.clone(),
-                format!("{}: {}", j.job, ledger_page::words(j)),
-                j.epsilon.map_or("none".into(), up),
-                up(j.together),
+                format!("{}: {}", j.job, ledger_page::release_text(j)),
+                j.epsilon.map_or("none".into(), round_up),
+                round_up(j.together),
                 if j.released { "released" } else { "reserved, not released" }.to_string(),
             ]
         })

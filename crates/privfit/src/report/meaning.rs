@@ -13,7 +13,7 @@ pub(crate) struct Meaning {
 
 /// From next to nothing to next to no protection.
 pub(crate) const MEANINGS: [Meaning; 7] = [
-    Meaning { epsilon: 0.1, words: "a guess is hardly better than a coin" },
+    Meaning { epsilon: 0.1, words: "a guess is hardly better than random guessing" },
     Meaning { epsilon: 0.5, words: "a hint, and never much more" },
     Meaning { epsilon: 1.0, words: "a suspicion; nobody can be sure" },
     Meaning { epsilon: 2.0, words: "a well-informed attacker may hold a strong suspicion" },

@@ -2,7 +2,7 @@
 
 use super::html::{Page, commands, folded, list, pairs, paragraph, table};
 use super::model::ModelReport;
-use crate::certificate::{release_line, up};
+use crate::certificate::{release_line, round_up};
 use crate::plot::delta;
 use crate::plot::escape;
 
@@ -45,7 +45,7 @@ fn assumptions(r: &ModelReport, page: &mut Page) {
     body += &table(&["fact", "where it comes from"], &facts, None);
     body += "<h3>Enforced by the program</h3>\n";
     let enforced: Vec<Vec<String>> = c.assumptions.enforced.iter().map(|e| vec![e.what.clone(), e.by.clone()]).collect();
-    body += &table(&["what", "how: the type or test that says so"], &enforced, None);
+    body += &table(&["what", "how: the type or test that shows it"], &enforced, None);
     body += "<h3>Assumed: only the operator can vouch for it</h3>\n";
     body += &list(&c.assumptions.assumed);
     body += "<h3>Before training</h3>\n";
@@ -65,7 +65,7 @@ fn mechanism(r: &ModelReport, page: &mut Page) {
     let mut body = pairs(&[("method", m.method.clone()), ("loss", m.loss.clone()), ("source", m.source.clone())]);
     body += "<h3>Theorem</h3>\n";
     if !r.private {
-        body += &paragraph("It does not apply to this model, because the model is not private. For a private one it says:");
+        body += &paragraph("It does not apply to this model, because the model is not private. For a private one it states:");
     }
     body += &paragraph(&m.theorem);
     body += "<h3>Releases</h3>\n";
@@ -81,8 +81,11 @@ fn mechanism(r: &ModelReport, page: &mut Page) {
         for (name, bounds) in [("zero-out", &c.accounting.zero_out), ("replace-one", &c.accounting.replace_one)] {
             let Some(b) = bounds else { continue };
             let low = if b.lower > 0.0 { format!("; no accountant can prove less than {:.4}", b.lower) } else { String::new() };
-            let renyi = b.renyi.map_or(String::new(), |x| format!("; Renyi accounting would say {}", up(x)));
-            lines.push((name.to_string(), format!("at most {} by the {} accountant{low}{renyi}", up(b.upper), b.accountant)));
+            let renyi = b.renyi.map_or(String::new(), |x| format!("; Renyi accounting would say {}", round_up(x)));
+            lines.push((
+                name.to_string(),
+                format!("at most {} by the {} accountant{low}{renyi}", round_up(b.upper), b.accountant),
+            ));
         }
         if let Some(rho) = c.guarantee.rho {
             let text =
@@ -113,7 +116,7 @@ fn identity(r: &ModelReport, page: &mut Page) {
             lines.push(("ledger", format!("{}, declared by the publisher", l.ledger)));
             lines.push(("record", format!("number {}, digest {}", l.sequence, l.hash)));
             if r.private {
-                let (spent, at) = (up(l.epsilon), delta(l.delta));
+                let (spent, at) = (round_up(l.epsilon), delta(l.delta));
                 let text = format!("job {} of the data set; together epsilon {spent} of {} at delta {at}", l.jobs, l.cap_epsilon);
                 lines.push(("spent by then", text));
             }

@@ -6,7 +6,7 @@ use super::meaning::{MEANINGS, Meaning};
 use super::model::{ModelReport, NOT_PRIVATE};
 use super::model_basis;
 use super::model_released::{accuracy, weights};
-use crate::certificate::{percent_up, up};
+use crate::certificate::{percent_up, round_up};
 use crate::plot::escape;
 use crate::plot::{Axis, Unit, delta, short};
 use crate::plot::{Plot, Series};
@@ -22,7 +22,7 @@ pub(super) fn class(adjacency: Adjacency) -> &'static str {
 }
 
 /// The page.
-pub(super) fn page(r: &ModelReport) -> String {
+pub(super) fn render(r: &ModelReport) -> String {
     let mut page = Page::default();
     guarantee(r, &mut page);
     if r.private {
@@ -49,7 +49,7 @@ fn head(r: &ModelReport) -> String {
         out += &paragraph(description);
     }
     if !r.private {
-        let why = c.guarantee.why_not.as_deref().unwrap_or("its file says so");
+        let why = c.guarantee.why_not.as_deref().unwrap_or("its file states so");
         out += &format!(
             "<div class=\"banner\" role=\"alert\"><b>{NOT_PRIVATE}</b><p>Nothing on this page is a guarantee, and no privacy number is \
              stated ({}). Treat the file like the records it was made from.</p></div>\n",
@@ -71,7 +71,7 @@ fn guarantee(r: &ModelReport, page: &mut Page) {
     };
     let except = if risk.except == 0.0 { String::new() } else { format!(", but for a chance of {:.1e}", 1.05 * risk.except) };
     body += &tiles(&[
-        (up(epsilon), format!("epsilon under {}, at most", g.asked_adjacency.name())),
+        (round_up(epsilon), format!("epsilon under {}, at most", g.asked_adjacency.name())),
         (delta(g.delta), "delta: the part that epsilon does not cover".into()),
         (
             format!("{} %", percent_up(risk.true_positive_rate)),
@@ -88,7 +88,7 @@ fn guarantee(r: &ModelReport, page: &mut Page) {
         let share = |x: Option<f64>| x.map_or("no bound".into(), |x| format!("{} %", percent_up(x)));
         vec![
             format!("{question} ({notion})"),
-            epsilon.map_or("infinite".into(), up),
+            epsilon.map_or("infinite".into(), round_up),
             share(risk.map(|r| r.accuracy)),
             share(risk.map(|r| r.true_positive_rate)),
             share(risk.map(|r| r.posterior)),
@@ -98,7 +98,7 @@ fn guarantee(r: &ModelReport, page: &mut Page) {
     body += &table(&["What the attacker asks", "#epsilon", "#is right", "#finds", "#believes"], &rows, None);
     body += &format!(
         "<p class=\"note\">All numbers are upper bounds and rounded up; the attacker knows every other record and sees the whole model. \
-         <em>Is right</em>: guesses at even odds, where a coin has 50 %. <em>Finds</em>: right alarms when one alarm in a hundred may be \
+         <em>Is right</em>: guesses at even odds; random guessing: 50 %. <em>Finds</em>: right alarms when one alarm in a hundred may be \
          false. <em>Believes</em>: what a belief of 50 % can become. Covers {}.</p>\n",
         escape(&g.scope)
     );
@@ -133,7 +133,7 @@ fn curve(r: &ModelReport, page: &mut Page) {
                 (
                     p.epsilon,
                     p.delta,
-                    format!("{}: epsilon {}, delta at most {:.1e}", c.adjacency.name(), up(p.epsilon), 1.05 * p.delta),
+                    format!("{}: epsilon {}, delta at most {:.1e}", c.adjacency.name(), round_up(p.epsilon), 1.05 * p.delta),
                 )
             })
             .collect(),
@@ -142,8 +142,12 @@ fn curve(r: &ModelReport, page: &mut Page) {
         errors: Vec::new(),
     };
     let marks = r.curves.iter().filter(|c| c.claim.delta >= FLOOR).map(|c| {
-        let text =
-            format!("stated: epsilon {} at delta {} under {}", up(c.claim.epsilon), delta(c.claim.delta), c.adjacency.name());
+        let text = format!(
+            "stated: epsilon {} at delta {} under {}",
+            round_up(c.claim.epsilon),
+            delta(c.claim.delta),
+            c.adjacency.name()
+        );
         (c.claim.epsilon, c.claim.delta, class(c.adjacency), text)
     });
     let plot = Plot {
@@ -164,7 +168,7 @@ fn curve(r: &ModelReport, page: &mut Page) {
         .profile
         .iter()
         .map(|p| {
-            let show = |e: Option<f64>| e.map_or("infinite".into(), up);
+            let show = |e: Option<f64>| e.map_or("infinite".into(), round_up);
             vec![delta(p.delta), show(p.zero_out), show(p.replace_one)]
         })
         .collect();
@@ -275,7 +279,8 @@ pub(super) fn meaning(own: Option<f64>, page: &mut Page) {
     body +=
         &table(&["#epsilon", "#odds change by", "#50 % becomes", "#found at 1 %", "in words"], &rows, own.map(Meaning::nearest));
     if let Some(own) = own {
-        body += &format!("<p class=\"note\">The marked row is the one nearest to {}, the epsilon of this page.</p>\n", up(own));
+        body +=
+            &format!("<p class=\"note\">The marked row is the one nearest to {}, the epsilon of this page.</p>\n", round_up(own));
     }
     page.section("meaning", "What values of epsilon mean", &body);
 }

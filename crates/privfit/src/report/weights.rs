@@ -1,7 +1,7 @@
 //! The released numbers of a model, the largest first, and what is known about the noise in them.
 
 use crate::artifact::Artifact;
-use crate::method::show;
+use crate::method::rounded;
 use crate::schema::Task;
 use serde::Serialize;
 
@@ -87,7 +87,7 @@ fn noise(artifact: &Artifact) -> NoiseLevel {
             deviation: Some(deviation),
             text: format!(
                 "Noise of standard deviation {} was added to every weight at the end. A bar inside of the band may be noise alone.",
-                show(deviation)
+                rounded(deviation)
             ),
         };
     }
@@ -96,15 +96,15 @@ fn noise(artifact: &Artifact) -> NoiseLevel {
             "The noise is a random linear term (standard deviation {}) inside of the objective. How far it moves a weight depends on \
              the curvature of the private records, so it is not known exactly; because of the ridge the standard deviation is in no \
              direction larger than about {}. No band is drawn.",
-            show(linear),
-            show(linear / ridge)
+            rounded(linear),
+            rounded(linear / ridge)
         ));
     }
     if let Some(step) = number("noise of a step, standard deviation") {
         return words(format!(
             "Noise of standard deviation {} was added to the sum of clipped gradients in {several}. What of it is left in a weight \
              depends on the path that training took, so it is not known; no band is drawn.",
-            show(step)
+            rounded(step)
         ));
     }
     let said: Vec<String> = plan.iter().filter(|p| p.0.contains("noise")).map(|p| format!("{} {}", p.0, p.1)).collect();

@@ -2,7 +2,7 @@
 
 use super::{Answer, Check};
 use crate::artifact::Artifact;
-use crate::certificate::{Certificate, Rho, Risk, sentence, up};
+use crate::certificate::{Certificate, Rho, Risk, round_up, sentence};
 use privfit_kernel::account::Adjacency;
 
 /// Claims are too small if they differ by more than other machines round.
@@ -32,7 +32,7 @@ impl<'a> Claims<'a> {
 
     /// None is infinite.
     fn compare(&mut self, what: &str, recorded: Option<f64>, today: Option<f64>) {
-        let show = |x: Option<f64>| x.map_or("infinite".into(), |x| if x < 1e-3 { format!("{x:.3e}") } else { up(x) });
+        let show = |x: Option<f64>| x.map_or("infinite".into(), |x| if x < 1e-3 { format!("{x:.3e}") } else { round_up(x) });
         let (r, t) = (recorded.unwrap_or(f64::INFINITY), today.unwrap_or(f64::INFINITY));
         if r == t {
             return;
@@ -84,7 +84,7 @@ pub(super) fn numbers(c: &Certificate, today: &mut Certificate, strict: bool, ch
                 claims.fail("its enclosure is not the one that this version finds".into());
             }
         }
-        let usual = now.map_or("infinite, as it says".into(), |e| format!("{} at delta {:e}", up(e), c.guarantee.delta));
+        let usual = now.map_or("infinite, as stated".into(), |e| format!("{} at delta {:e}", round_up(e), c.guarantee.delta));
         claims.done(&usual, checks);
         // A better accountant has another name and another lower bound.
         if fresh.is_some() {
@@ -94,7 +94,7 @@ pub(super) fn numbers(c: &Certificate, today: &mut Certificate, strict: bool, ch
     if c.guarantee.add_remove.is_some() || today.guarantee.add_remove.is_some() {
         let mut claims = Claims::new("epsilon under add-remove", strict);
         claims.compare("epsilon", c.guarantee.add_remove, today.guarantee.add_remove);
-        claims.done(&today.guarantee.add_remove.map_or("infinite".into(), up), checks);
+        claims.done(&today.guarantee.add_remove.map_or("infinite".into(), round_up), checks);
     }
     let mut claims = Claims::new("profile", strict);
     for (recorded, now) in c.guarantee.profile.iter().zip(&today.guarantee.profile) {
@@ -148,7 +148,7 @@ pub(super) fn groups(artifact: &Artifact, today: &Certificate, ours: bool, check
     let declared = [c.registry == today.registry, c.contact == today.contact, c.utility.statement == today.utility.statement];
     let fixed = [
         ("identity", c.identity == today.identity, "name, program, and the digests of schema and released numbers"),
-        ("unit", c.unit == today.unit, "as the schema says"),
+        ("unit", c.unit == today.unit, "as the schema states"),
         ("method", c.mechanism.plan == t.plan && c.mechanism.method == t.method, "as recorded in training"),
         ("form", declared.iter().all(|d| *d), "what is declared stands where it belongs"),
     ];

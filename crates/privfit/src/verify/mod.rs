@@ -194,7 +194,7 @@ fn judge(artifact: &Artifact) -> Examined {
         let why = match planned {
             _ if g.simulated => "simulated: the noise came from a seed",
             Some(Event::NotPrivate { why }) => why,
-            _ => "it says so itself",
+            _ => "the file states so itself",
         };
         checks.push(Check::new("guarantee", false, format!("the model is not private, epsilon is infinite ({why})")));
         let event = Event::NotPrivate { why: why.into() };

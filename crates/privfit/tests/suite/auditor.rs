@@ -124,9 +124,9 @@ fn linear_terms_do_not_show() {
 /// Method, loss, settings, adjacency, and the part of the claim that must be visible.
 type Shown = (&'static str, &'static str, &'static [(&'static str, f64)], Adjacency, f64);
 
-const ONE_STEP: &[(&str, f64)] = &[("steps", 1.0), ("momentum", 0.0), ("rate", 1.0)];
+const ONE_STEP: &[(&str, f64)] = &[("steps", 1.0), ("momentum", 0.0), ("learning_rate", 1.0)];
 
-const NO_OFFSET: &[(&str, f64)] = &[("steps", 1.0), ("momentum", 0.0), ("rate", 1.0), ("offset", 0.0)];
+const NO_OFFSET: &[(&str, f64)] = &[("steps", 1.0), ("momentum", 0.0), ("learning_rate", 1.0), ("offset", 0.0)];
 
 /// Correct configurations, every private method among them.
 const CORRECT: [Shown; 35] = {
@@ -146,9 +146,9 @@ const CORRECT: [Shown; 35] = {
         ("random-round-sgd", "logistic", &[("steps", 5.0), ("sampling_rate", 0.5)], ZeroOut, 0.0),
         ("output", "logistic", &[("ridge", 4.0)], ZeroOut, 0.2),
         ("output", "logistic", &[("ridge", 4.0)], ReplaceOne, 0.2),
-        ("output-gd", "logistic", &[("ridge", 0.0), ("steps", 1.0), ("rate", 1.0)], ZeroOut, 0.5),
+        ("output-gd", "logistic", &[("ridge", 0.0), ("steps", 1.0), ("learning_rate", 1.0)], ZeroOut, 0.5),
         ("output-gd", "logistic", &[("steps", 20.0), ("ridge", 1.0)], ZeroOut, 0.2),
-        ("permutation-sgd", "logistic", &[("passes", 1.0), ("batch", 1.0), ("rate", 0.1)], ZeroOut, 0.2),
+        ("permutation-sgd", "logistic", &[("passes", 1.0), ("batch", 1.0), ("learning_rate", 0.1)], ZeroOut, 0.2),
         ("objective", "logistic", &[], ZeroOut, 0.0),
         ("objective", "logistic", &[], ReplaceOne, 0.0),
         ("objective", "poisson", &[], ZeroOut, 0.0),
@@ -462,7 +462,7 @@ fn units_of_several_rows_keep_their_claim() {
     };
     let units = format!("unit = {{ column = \"u\", max_rows = {ROWS} }}\nunits = 3\n");
     let number = "[target]\ncolumn = \"y\"\nbounds = [-1.0, 1.0]\n";
-    let steps = [("steps", 1.0), ("momentum", 0.0), ("rate", 1.0)];
+    let steps = [("steps", 1.0), ("momentum", 0.0), ("learning_rate", 1.0)];
     for (method, loss, target, set) in [
         ("statistics", "squared", number, &[][..]),
         ("statistics", "mean", "", &[]),
@@ -475,7 +475,7 @@ fn units_of_several_rows_keep_their_claim() {
                     loss: Some(loss.into()),
                     schema: Some(schema(unit, target)),
                     rows,
-                    // Less than usual: what is forgotten is far above it even where the answer is cut several times.
+                    // Less than usual: what is forgotten is far above it even where the answer is clipped several times.
                     epsilon: 3.0,
                     adjacency,
                     settings: Settings(set.iter().map(|(k, v)| (k.to_string(), *v)).collect()),
@@ -543,7 +543,7 @@ fn published_minibatch_noise_is_flagged() {
         rows: 400,
         epsilon: 1.0,
         delta: 1e-3,
-        settings: Settings([("steps", 2.0), ("batch", 2.0), ("rate", 0.1)].map(|(k, v)| (k.to_string(), v)).into()),
+        settings: Settings([("steps", 2.0), ("batch", 2.0), ("learning_rate", 0.1)].map(|(k, v)| (k.to_string(), v)).into()),
         ..Question::default()
     };
     let subject = Shipped::new(&question).unwrap();

@@ -1,7 +1,7 @@
 //! Certificates: every method has one that verifies, no edit survives, hostile files are refused in bounded time.
 
 use privfit::account::{Adjacency, Event};
-use privfit::certificate::{ATTACK_RATE, DELTAS, Declared, LedgerPosition, entry, page, yaml};
+use privfit::certificate::{ATTACK_RATE, DELTAS, Declared, LedgerPosition, entry, render, yaml};
 use privfit::constraint::Constraint;
 use privfit::data::csv::Csv;
 use privfit::data::load::load_from;
@@ -170,7 +170,7 @@ fn every_method_has_a_certificate_that_verifies() {
                 let verdict = verify(&text).unwrap();
                 assert_eq!(verdict.holds(), artifact.guarantee.private, "{name}: {verdict:#?}");
                 assert!(verdict.checks.iter().all(|c| !c.text.contains("instead of")), "{name}: {verdict:#?}");
-                let page = page(c, &[]);
+                let page = render(c, &[]);
                 assert!(page.lines().all(|l| l.chars().count() <= 100) && page.lines().count() <= 130, "{name}\n{page}");
                 if !artifact.guarantee.private {
                     assert!(page.contains("infinite: not private") && c.plain.zero_out.is_none(), "{page}");
@@ -440,30 +440,29 @@ fn older_files_are_accounted_again() {
     damaged(&repaired(&older), "missing, unknown or of the wrong type");
 }
 
-/// Files of format 3 have no kind of model, and sentences in the place of public facts. One with today's plans is checked as a whole;
-/// one with older plans is accounted again, and whoever accepts that says so.
+/// Files of format 3 have no kind of model, and sentences in the place of public facts. What they record is bound together as it was;
+/// epsilon is recomputed, and whoever accepts that their plans are those of another planner says so.
 #[test]
 fn files_of_format_3_are_verified() {
-    let read = |name: &str| {
-        std::fs::read_to_string(format!("{}/tests/corpus/model/format3-{name}.json", env!("CARGO_MANIFEST_DIR"))).unwrap()
-    };
-    for name in ["planner3-mapped", "planner3-mean", "planner3-tuned"] {
-        let text = read(name);
-        assert_eq!(Artifact::from_json(&text).unwrap().version, 3);
-        assert!(verify(&text).unwrap().holds(), "{name}");
-        let whole: Value = serde_json::from_str(&text).unwrap();
-        refused(&edited(&whole, &[("training/public/1", json!("unit of privacy: nobody"))]), "plan");
-        refused(&edited(&whole, &[("training/rows", json!(3))]), "plan");
-    }
-    assert!(matches!(Artifact::from_json(&read("planner3-mean")).unwrap().model, Model::Point(_)));
-    assert!(Artifact::from_json(&read("planner3-mapped")).unwrap().model.map().is_some());
-    for name in ["planner1-objective", "planner1-tuned"] {
-        let text = read(name);
+    for name in ["planner1-objective", "planner1-tuned", "planner3-mapped", "planner3-mean", "planner3-tuned"] {
+        let place = format!("{}/tests/corpus/model/format3-{name}.json", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(place).unwrap();
+        let artifact = Artifact::from_json(&text).unwrap();
+        assert_eq!(artifact.version, 3);
+        assert_eq!(matches!(artifact.model, Model::Point(_)), name.ends_with("mean"));
+        assert_eq!(artifact.model.map().is_some(), name.ends_with("mapped"));
         let verdict = verify(&text).unwrap();
         assert_eq!(verdict.answer(), Answer::NotChecked, "{verdict:#?}");
+        for check in ["identity", "epsilon under zero-out", "epsilon under replace-one"] {
+            assert!(verdict.checks.iter().any(|c| c.name == check && c.held()), "{name}: {check}");
+        }
         assert!(verdict.clone().accept("the certificate", true).is_ok() && verdict.accept("the certificate", false).is_err());
         let whole: Value = serde_json::from_str(&text).unwrap();
         refused(&edited(&whole, &[("certificate/guarantee/zero_out", json!(0.01))]), "epsilon under zero-out");
+        // A sentence that is changed by itself: the digest in the certificate is that of another record.
+        let mut other = whole.clone();
+        other["artifact"]["training"]["public"][1] = json!("unit of privacy: nobody");
+        refused(&verify(&repaired(&other)).unwrap(), "identity");
     }
 }
 
@@ -638,7 +637,7 @@ fn simulations_are_refused() {
     let artifact = fit(&job("noisy-gd", "logistic", CLASSES, Adjacency::ZeroOut, 1e-6), &Entropy::simulated(1)).unwrap();
     let c = &artifact.certificate;
     assert!(c.security.seeded && c.guarantee.zero_out.is_none() && c.guarantee.profile.is_empty() && c.plain.zero_out.is_none());
-    assert!(c.plain.sentence.contains("Nothing is guaranteed") && page(c, &[]).contains("infinite: not private"));
+    assert!(c.plain.sentence.contains("Nothing is guaranteed") && render(c, &[]).contains("infinite: not private"));
     refused(&verify(&artifact.to_json().unwrap()).unwrap(), "guarantee");
     assert_eq!(entry(c, &Declared::default()).unwrap_err().code(), 1);
 }
@@ -721,7 +720,7 @@ fn a_position_in_a_ledger_is_kept_and_shown() {
     let read = Artifact::from_json(&artifact.to_json().unwrap()).unwrap();
     assert_eq!(read.certificate.identity.ledger, Some(position));
     assert!(verify_artifact(&read).holds());
-    assert!(page(&read.certificate, &[]).contains("adult-2024, record 17, job 3 of the data set: epsilon 2.7183 of 4 spent"));
+    assert!(render(&read.certificate, &[]).contains("adult-2024, record 17, job 3 of the data set: epsilon 2.7183 of 4 spent"));
 }
 
 /// Every test that a certificate names exists.

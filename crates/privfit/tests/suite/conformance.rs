@@ -354,7 +354,7 @@ fn much_budget_gives_the_optimum() {
         // Descent gets steps enough, and derivatives are not clipped below their bound. The rate is the default where curvature is high.
         let set: &[(&str, f64)] = match (case.method, case.loss) {
             ("noisy-gd" | "noisy-sgd", "quantile" | "geometric-median") => &[("steps", 400.0)],
-            ("noisy-gd" | "noisy-sgd", _) => &[("steps", 400.0), ("clip", 9.0), ("rate", 8.0)],
+            ("noisy-gd" | "noisy-sgd", _) => &[("steps", 400.0), ("clip", 9.0), ("learning_rate", 8.0)],
             ("noisy-projected-sgd" | "random-round-sgd", _) => &[("steps", 1000.0), ("sampling_rate", 0.2)],
             ("output-gd", _) => &[("steps", 1000.0)],
             ("frank-wolfe", _) => &[("steps", 150.0), ("cap", 1.0)],
@@ -375,7 +375,7 @@ fn much_budget_gives_the_optimum() {
             let mut best = Case { method: if case.loss == "hinge" { "noisy-gd" } else { "output" }, ..case }.job(4000, 20.0);
             best.settings.0.clear();
             if case.loss == "hinge" {
-                best.settings.0.extend([("steps".into(), 3000.0), ("rate".into(), 2.0)]);
+                best.settings.0.extend([("steps".into(), 3000.0), ("learning_rate".into(), 2.0)]);
             } else {
                 best.settings.0.insert("ridge".into(), 3.0);
             }
@@ -460,7 +460,7 @@ fn neighbours_are_close() {
         let case = Case { method, loss, adjacency: Adjacency::ReplaceOne, task: TASKS[task], pure: false };
         let mut job = case.job(60, 1.0);
         if method == "noisy-gd" {
-            job.settings.0.extend([("steps".into(), 1.0), ("rate".into(), 1.0), ("momentum".into(), 0.0)]);
+            job.settings.0.extend([("steps".into(), 1.0), ("learning_rate".into(), 1.0), ("momentum".into(), 0.0)]);
             // One release; that of the offset has a test beside it.
             if task == 3 || task == 4 {
                 job.settings.0.insert("offset".into(), 0.0);
@@ -468,9 +468,9 @@ fn neighbours_are_close() {
         } else if method == "output" {
             job.settings.0.insert("ridge".into(), 5.0);
         } else if method == "output-gd" {
-            job.settings.0.extend([("steps".into(), 20.0), ("rate".into(), 2.0), ("ridge".into(), 0.0)]);
+            job.settings.0.extend([("steps".into(), 20.0), ("learning_rate".into(), 2.0), ("ridge".into(), 0.0)]);
         } else if method == "permutation-sgd" {
-            job.settings.0.extend([("passes".into(), 3.0), ("rate".into(), 2.0), ("batch".into(), 7.0)]);
+            job.settings.0.extend([("passes".into(), 3.0), ("learning_rate".into(), 2.0), ("batch".into(), 7.0)]);
         } else if method == "noisy-projected-sgd" {
             job.settings.0.extend([("steps".into(), 1.0), ("sampling_rate".into(), 1.0)]);
             job.constraint = Constraint::L2(1e6);
@@ -494,7 +494,7 @@ fn neighbours_are_close() {
             "output-gd" => 2.0 * bound * 2.0 * 20.0 / 60.0,
             "permutation-sgd" => 2.0 * bound * 2.0 * 3.0 / 7.0,
             "noisy-projected-sgd" => {
-                let rate: f64 = prepared.plan.describe().iter().find(|d| d.0 == "rate").unwrap().1.parse().unwrap();
+                let rate: f64 = prepared.plan.describe().iter().find(|d| d.0 == "learning rate").unwrap().1.parse().unwrap();
                 2.0 * bound * rate * 1.001 / 60.0
             }
             _ => 2.0 * bound / 60.0,
@@ -513,7 +513,7 @@ fn neighbours_are_close() {
     }
 }
 
-/// Units of several rows: gradients of a unit are cut as one, so a unit with many rows moves a step no further than one row would.
+/// Units of several rows: gradients of a unit are clipped as one, so a unit with many rows moves a step no further than one row would.
 #[test]
 fn units_of_several_rows() {
     let unit = "unit = { column = \"u\", max_rows = 2 }\nunits = 30";
@@ -560,7 +560,7 @@ fn rounds_are_uniform_and_look_at_no_record() {
         // Four degrees of freedom: a false alarm in 1e-9 runs.
         assert!(statistic < 48.0, "{counts:?}");
     }
-    job.settings.0.insert("rate".into(), 8.0);
+    job.settings.0.insert("learning_rate".into(), 8.0);
     assert!(prepare(&job, 40, false).err().unwrap().to_string().contains("give less"));
 }
 
@@ -592,9 +592,9 @@ fn published_forms_tell_the_truth() {
     assert!(thousand > 1.66 && thousand < 2.0, "{thousand}");
     assert!(truth("published-p-sgd", 0.1, &[("steps", 100.0), ("batch", 50.0)]) < 0.1);
     // P-PSGD: right for short steps, nothing at all for long ones; a short last batch costs half as much again and more.
-    assert!(truth("published-p-psgd", 1.0, &[("passes", 10.0), ("rate", 0.1)]) < 1.0);
-    assert_eq!(truth("published-p-psgd", 1.0, &[("passes", 10.0), ("rate", 20.0)]), f64::INFINITY);
-    let own = truth("published-p-psgd", 1.0, &[("passes", 10.0), ("rate", 0.1), ("own_size", 1.0)]);
+    assert!(truth("published-p-psgd", 1.0, &[("passes", 10.0), ("learning_rate", 0.1)]) < 1.0);
+    assert_eq!(truth("published-p-psgd", 1.0, &[("passes", 10.0), ("learning_rate", 20.0)]), f64::INFINITY);
+    let own = truth("published-p-psgd", 1.0, &[("passes", 10.0), ("learning_rate", 0.1), ("own_size", 1.0)]);
     assert!(own > 1.4, "{own}");
     // P-SCPSGD: the counter of passes breaks it, that of updates does not.
     let (pass, update) = (truth("published-p-scpsgd", 1.0, &[]), truth("published-p-scpsgd", 1.0, &[("global", 1.0)]));

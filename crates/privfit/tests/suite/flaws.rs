@@ -460,7 +460,7 @@ fn column_maxima_move_every_row() {
 /// about the data; here one record decides between 1 and 10, with certainty.
 #[test]
 fn clipping_bound_picked_on_the_data_tells_of_a_record() {
-    // Noise grows with the bound, information is lost on the rows that are cut.
+    // Noise grows with the bound, information is lost on the rows that are clipped.
     let pick = |norms: &[f64]| {
         let score = |bound: f64| norms.iter().map(|x| (bound / x).min(1.0)).sum::<f64>() - 0.55 * bound;
         [0.1, 1.0, 10.0].into_iter().max_by(|a, b| score(*a).total_cmp(&score(*b))).unwrap()
@@ -1027,7 +1027,7 @@ fn redrawn_noise_has_gaps() {
     let (at, target) = (1.0, 1e-6);
     let sigma = analytic(at, target);
     let inside = 1.0 - 2.0 * upper(1.0);
-    // Outputs of one dataset (mean 0) beyond the range of the other (mean 1), both cut at one standard deviation.
+    // Outputs of one dataset (mean 0) beyond the range of the other (mean 1), both clipped at one standard deviation.
     let gap = (upper(1.0 - 1.0 / sigma) - upper(1.0)) / inside;
     assert_near("outputs that give it away", gap, 0.094, 0.01);
     assert!(gap > 1e4 * target);

@@ -377,7 +377,7 @@ fn without_noise_the_baseline_is_found_again() {
     let set = [("sparsity", 4.0)];
     let baseline = error_of(&design, "IGHT", big, 0..3, &set);
     assert!(baseline < 0.03, "{baseline}");
-    let many = [("sparsity", 4.0), ("steps", 60.0), ("clip", 2.0), ("rate", 60.0)];
+    let many = [("sparsity", 4.0), ("steps", 60.0), ("clip", 2.0), ("learning_rate", 60.0)];
     let hard = error_of(&design, "hard-thresholding", big, 0..3, &many);
     assert!((hard - baseline).abs() < 0.02, "{hard} {baseline}");
     let noisy = error_of(&design, "noisy-thresholding", big, 0..3, &[("sparsity", 4.0), ("clip", 2.0), ("radius", 1.0)]);

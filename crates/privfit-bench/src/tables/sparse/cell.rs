@@ -93,7 +93,7 @@ fn usual(case: &Case, data: &Data, candidate: &Candidate, epsilon: f64) -> (f64,
         return (1.0, largest);
     }
     let plan = prepared(case, data, candidate, epsilon, &Point::default(), true);
-    let said = plan.ok().and_then(|p| p.plan.describe().iter().find(|d| d.0 == "rate")?.1.parse().ok());
+    let said = plan.ok().and_then(|p| p.plan.describe().iter().find(|d| d.0 == "learning rate")?.1.parse().ok());
     (said.unwrap_or(1.0), largest)
 }
 

@@ -104,7 +104,7 @@ pub(super) fn grid(candidate: &Candidate, case: &Case, epsilon: f64, rate: f64, 
         "hard-thresholding" => {
             for steps in [1.0, 3.0, 8.0] {
                 for factor in [0.2, 0.5, 1.0, 2.0] {
-                    out.push(Point { settings: vec![("steps", steps), ("rate", short(factor * rate))], vertex: None });
+                    out.push(Point { settings: vec![("steps", steps), ("learning_rate", short(factor * rate))], vertex: None });
                 }
             }
         }

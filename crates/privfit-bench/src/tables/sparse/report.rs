@@ -69,7 +69,7 @@ const SECTIONS: [(&str, &str, Part); 6] = [
     (
         "Figures: error over epsilon",
         "Distance from the true weights over their length: all zeros have an error of 1, and whatever is above it is worse than \
-         nothing. Delta 0.01. Plots cut errors at 1.5.",
+         nothing. Delta 0.01. Plots clip errors at 1.5.",
         Part::Figure,
     ),
     (

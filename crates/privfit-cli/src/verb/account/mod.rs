@@ -22,15 +22,15 @@ const LARGEST_REQUEST: u64 = 16 << 20;
 #[derive(Args)]
 #[command(after_help = "Examples:
   epsilon of 1000 noisy steps on samples of 1 %:
-    privfit account --noise-multiplier 1.0 --rate 0.01 --steps 1000 --delta 1e-5
+    privfit account --noise-multiplier 1.0 --sampling-rate 0.01 --steps 1000 --delta 1e-5
   the noise that meets a target:
-    privfit account --query noise --rate 0.01 --steps 1000 --epsilon 1 --delta 1e-5
+    privfit account --query noise --sampling-rate 0.01 --steps 1000 --epsilon 1 --delta 1e-5
   delta at a given epsilon, replace-one:
     privfit account --query delta --noise-multiplier 4 --epsilon 1 --adjacency replace-one
   noise of an objective perturbation:
     privfit account --query noise --mechanism objective --log-determinant 0.1 --epsilon 1 --delta 1e-6
   Renyi divergence at order 8:
-    privfit account --query rdp --noise-multiplier 1 --rate 0.01 --order 8
+    privfit account --query rdp --noise-multiplier 1 --sampling-rate 0.01 --order 8
   every method by its forecast, before anything is spent:
     privfit account --rows 50000 --features 30 --loss logistic --epsilon 1
   many questions from a file, or from standard input with '-':
@@ -41,7 +41,7 @@ A request file holds one object, a list of them, or {\"vectors\": [...]}:
    \"noise_multiplier\": 1.0, \"count\": 1000, \"sampling\": \"poisson\", \"sampling_probability\": 0.01}]}")]
 pub(crate) struct Account {
     /// File of requests in JSON ('-': standard input); takes the place of the flags below
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["mechanism", "noise_multiplier", "rate", "batch", "rows", "epochs", "steps", "epsilon", "delta", "order", "rho", "query", "log_determinant", "degrees", "features", "loss", "classes", "set", "constraint"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["mechanism", "noise_multiplier", "sampling_rate", "batch", "rows", "epochs", "steps", "epsilon", "delta", "order", "rho", "query", "log_determinant", "degrees", "features", "loss", "classes", "set", "constraint"])]
     request: Option<String>,
 
     /// What is asked: epsilon, delta, noise or rdp
@@ -57,8 +57,8 @@ pub(crate) struct Account {
     noise_multiplier: Option<f64>,
 
     /// Poisson sampling: probability of each record in each step
-    #[arg(long, value_name = "Q", conflicts_with_all = ["batch", "epochs"], allow_negative_numbers = true)]
-    rate: Option<f64>,
+    #[arg(long, alias = "rate", value_name = "Q", conflicts_with_all = ["batch", "epochs"], allow_negative_numbers = true)]
+    sampling_rate: Option<f64>,
 
     /// Fixed-size batches: records drawn in each step (needs --rows)
     #[arg(long, value_name = "B", requires = "rows", conflicts_with = "epochs")]
@@ -69,7 +69,7 @@ pub(crate) struct Account {
     rows: Option<u64>,
 
     /// Compare methods for a table with so many columns of numbers (a category counts once for each value)
-    #[arg(long, value_name = "D", conflicts_with_all = ["mechanism", "noise_multiplier", "rate", "batch", "epochs", "steps", "order", "rho", "query", "accountant"])]
+    #[arg(long, value_name = "D", conflicts_with_all = ["mechanism", "noise_multiplier", "sampling_rate", "batch", "epochs", "steps", "order", "rho", "query", "accountant"])]
     features: Option<u64>,
 
     /// Compare methods for this loss (see `privfit methods`)
@@ -237,7 +237,7 @@ impl Account {
                 )));
             }
         };
-        let sampling = match (self.rate, self.batch, self.epochs) {
+        let sampling = match (self.sampling_rate, self.batch, self.epochs) {
             (Some(rate), _, _) => Sampling::Poisson(rate),
             (_, Some(batch), _) => Sampling::FixedSize(batch, self.rows.unwrap_or(batch)),
             (_, _, Some(epochs)) => Sampling::Shuffled(1, epochs),

@@ -52,7 +52,7 @@ pub(crate) fn standing(ledger: &mut Ledger, status: &Status, name: &str) -> Stan
     let Some(request) = requests.first() else { return Standing::Unknown };
     match status.released(request) {
         None => Standing::Reserved,
-        Some(digest) => Standing::Released(ledger.kept(request, digest).unwrap()),
+        Some(digest) => Standing::Released(ledger.stored_release(request, digest).unwrap()),
     }
 }
 
@@ -61,7 +61,7 @@ fn releases(ledger: &mut Ledger, status: &Status) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for (record, _) in &status.records {
         if let Record::Commit { request, release } = record {
-            all.push(ledger.kept(request, release).unwrap());
+            all.push(ledger.stored_release(request, release).unwrap());
         }
     }
     all

@@ -83,7 +83,7 @@ fn check(promise: &Promise, at: &Path) -> Result<(), String> {
 }
 
 /// What was done: by the maker of the ledger, and by two fits.
-fn story(scene: &Scene) -> [(&'static str, Vec<Operation>); 3] {
+fn example(scene: &Scene) -> [(&'static str, Vec<Operation>); 3] {
     let place = scene.ledger();
     let schema = scene.path("s.toml");
     let create = ["ledger", "create", &place, "--schema", schema.to_str().unwrap(), "--epsilon", "1", "--delta", "0"];
@@ -96,7 +96,7 @@ fn story(scene: &Scene) -> [(&'static str, Vec<Operation>); 3] {
 
 /// Looks at every disk that may be found; how many, or what is wrong with the first one that breaks a promise. Synchronisations of a file
 /// whose name ends with `forgotten` count as not made.
-fn explore(scene: &Scene, story: &[(&'static str, Vec<Operation>)], forgotten: Option<&str>) -> Result<u64, String> {
+fn explore(scene: &Scene, example: &[(&'static str, Vec<Operation>)], forgotten: Option<&str>) -> Result<u64, String> {
     let target = Scene::new("power-after");
     let to: PathBuf = target.path("disk");
     let (mut disk, mut promise, mut states) = (Disk::default(), Promise::default(), 0u64);
@@ -105,7 +105,7 @@ fn explore(scene: &Scene, story: &[(&'static str, Vec<Operation>)], forgotten: O
         disk.step(&Operation::Open { path: scene.path(name), make: true, empty: false });
     }
     disk.step(&Operation::Sync { path: scene.root.clone() });
-    for (name, operations) in story {
+    for (name, operations) in example {
         let opens: Vec<usize> = (0..operations.len()).filter(|i| about(&operations[*i]).ends_with("d.csv")).collect();
         for (i, operation) in operations.iter().enumerate() {
             let forget = |path: &Path| forgotten.is_some_and(|f| path.to_str().unwrap().ends_with(f));
@@ -139,7 +139,7 @@ fn explore(scene: &Scene, story: &[(&'static str, Vec<Operation>)], forgotten: O
 #[test]
 fn at_any_moment() {
     let scene = Scene::new("power");
-    let states = explore(&scene, &story(&scene), None).unwrap();
+    let states = explore(&scene, &example(&scene), None).unwrap();
     println!("{states} disks");
     assert!(states > 500);
 }
@@ -148,10 +148,10 @@ fn at_any_moment() {
 #[test]
 fn every_synchronisation_is_needed() {
     let scene = Scene::new("forgotten");
-    let story = story(&scene);
+    let example = example(&scene);
     let directory = scene.root.file_name().unwrap().to_str().unwrap().to_string();
     for forgotten in ["ledger-wal", "ledger", "partial", directory.as_str()] {
-        let found = explore(&scene, &story, Some(forgotten));
+        let found = explore(&scene, &example, Some(forgotten));
         println!("without synchronising {forgotten}: {found:?}");
         assert!(found.is_err(), "{forgotten}");
     }

@@ -130,3 +130,36 @@ fn the_page_names_what_is_there() {
         assert!(page.contains(&*name), "{} is not on the page", root.display());
     }
 }
+
+/// A page that names a test as `file.rs::test` names one that exists there.
+#[test]
+fn pages_name_tests_that_exist() {
+    let mut sources: Vec<(String, String)> = Vec::new();
+    let mut open: Vec<PathBuf> = vec![top().join("crates")];
+    while let Some(at) = open.pop() {
+        for entry in std::fs::read_dir(at).unwrap().map(|e| e.unwrap().path()) {
+            if entry.is_dir() {
+                open.push(entry);
+            } else if entry.extension().is_some_and(|e| e == "rs") {
+                sources.push((entry.to_string_lossy().into_owned(), std::fs::read_to_string(&entry).unwrap()));
+            }
+        }
+    }
+    let (mut named, mut wrong) = (0, Vec::new());
+    let pages = std::fs::read_dir(top()).unwrap().chain(std::fs::read_dir(top().join("docs")).unwrap());
+    for page in pages.map(|e| e.unwrap().path()).filter(|p| p.extension().is_some_and(|e| e == "md")) {
+        if page.ends_with("CHANGELOG.md") {
+            continue;
+        }
+        for piece in std::fs::read_to_string(&page).unwrap().split('`') {
+            let Some((file, test)) = piece.split_once(".rs::") else { continue };
+            named += 1;
+            let here =
+                |(path, text): &(String, String)| path.ends_with(&format!("{file}.rs")) && text.contains(&format!("fn {test}("));
+            if !sources.iter().any(here) {
+                wrong.push(format!("{}: {piece}", page.display()));
+            }
+        }
+    }
+    assert!(named > 40 && wrong.is_empty(), "{named} tests are named\n{}", wrong.join("\n"));
+}

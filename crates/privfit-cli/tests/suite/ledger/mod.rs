@@ -43,7 +43,7 @@ fn from_a_budget_to_nothing_left() {
     assert!(number("fixed") < number("filter") && number("filter") <= 1.2 && number("fixed") < number("added"), "{spent}");
     let text = here.ok("ledger show l");
     assert!(
-        text.contains("2 jobs, epsilon 0.") && text.contains(", not 1.0") && text.contains("next      one more job"),
+        text.contains("2 jobs, epsilon 0.") && text.contains("basic composition 1.0") && text.contains("next      one more job"),
         "{text}"
     );
     let checks = here.ok("ledger verify l --model m.json m2.json");

@@ -6,7 +6,7 @@
 
 use super::super::Capabilities;
 use super::printed::{Amp, AmpSplit, Regime, amp, amp_split, kst12};
-use super::{plain, shares};
+use super::{published_loss, split_budget};
 use crate::error::{Error, Result};
 use crate::method::objective::{OUTPUT_SHARE, check, perturbed};
 use crate::method::settings::settings;
@@ -36,8 +36,8 @@ pub const AMP: Method = Method {
     published: true,
     can: Capabilities { smooth: true, numerics: Numerics::Bounded, ..Capabilities::PUBLISHED },
     plan: |problem| {
-        let problem = plain(problem);
-        let (_, epsilon, delta) = shares(&problem, "published-amp")?;
+        let problem = published_loss(problem);
+        let (_, epsilon, delta) = split_budget(&problem, "published-amp")?;
         let AmpSettings { output_share: f, noise_share: f1 } = AmpSettings::parse(&problem.settings)?;
         let epsilon1 = (1.0 - f) * epsilon;
         let rows = problem.rows.max(2) as f64;
@@ -66,8 +66,8 @@ pub(crate) const WITHOUT_SETTINGS: Method = Method {
     published: true,
     can: Capabilities { smooth: true, numerics: Numerics::Bounded, ..Capabilities::PUBLISHED },
     plan: |problem| {
-        let problem = plain(problem);
-        let (_, epsilon, delta) = shares(&problem, "published-hf-amp")?;
+        let problem = published_loss(problem);
+        let (_, epsilon, delta) = split_budget(&problem, "published-hf-amp")?;
         let regime = if problem.features as u64 >= problem.rows { Regime::High } else { Regime::Low };
         let rows = problem.rows.max(2) as f64;
         run_printed(&problem, amp(amp_split(epsilon, delta, rows, regime), rows, 1.0, 1.0, 2.0))
@@ -86,8 +86,8 @@ pub const KST12: Method = Method {
     published: true,
     can: Capabilities { smooth: true, numerics: Numerics::Bounded, ..Capabilities::PUBLISHED },
     plan: |problem| {
-        let problem = plain(problem);
-        let (losses, epsilon, delta) = shares(&problem, "published-kst12")?;
+        let problem = published_loss(problem);
+        let (losses, epsilon, delta) = split_budget(&problem, "published-kst12")?;
         check(&problem, "published-kst12")?;
         let printed = kst12(epsilon, delta, losses[0].lipschitz(), losses[0].smoothness());
         let linear = LinearTerm::gaussian(printed.sigma / losses[0].lipschitz());

@@ -1,10 +1,10 @@
 //! Private Frank-Wolfe as published: Laplace noise for the scores, twice what they need, and a composition that overshoots by
-//! epsilon^2/(4 ln(1/delta)). Its clipping holds from above only; here cells are cut on both sides. The choice is
+//! epsilon^2/(4 ln(1/delta)). Its clipping holds from above only; here cells are clipped on both sides. The choice is
 //! made with Gumbel noise of the printed scale, which has the same range of losses and a little less spread.
 
 use super::super::Capabilities;
 use super::printed::{frank_wolfe_scale, frank_wolfe_step};
-use super::{plain, shares};
+use super::{published_loss, split_budget};
 use crate::error::Result;
 use crate::method::frank_wolfe::{FrankWolfe, polytope};
 use crate::method::settings::settings;
@@ -36,8 +36,8 @@ pub(crate) const METHOD: Method = Method {
 };
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
-    let problem = plain(problem);
-    let (losses, epsilon, delta) = shares(&problem, "published-p-fw")?;
+    let problem = published_loss(problem);
+    let (losses, epsilon, delta) = split_budget(&problem, "published-p-fw")?;
     let (vertex, simplex) = polytope(&problem, None)?;
     let PublishedFrankWolfeSettings { steps, cap } = PublishedFrankWolfeSettings::parse(&problem.settings)?;
     let rows = problem.rows.max(1) as f64;

@@ -3,7 +3,7 @@
 
 use super::super::Capabilities;
 use super::printed::{GdFacts, gd_sensitivity_convex, gd_sensitivity_strong, gd_sigma, gd_steps_convex, gd_steps_strong};
-use super::{plain, shares};
+use super::{published_loss, split_budget};
 use crate::error::Result;
 use crate::method::end_noise::{Recipe, check, with_deviation};
 use crate::method::output_gd::RADIUS;
@@ -36,8 +36,8 @@ pub(crate) const METHOD: Method = Method {
 };
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
-    let problem = plain(problem);
-    let (_, epsilon, delta) = shares(&problem, "published-output-gd")?;
+    let problem = published_loss(problem);
+    let (_, epsilon, delta) = split_budget(&problem, "published-output-gd")?;
     let losses = check(&problem, "published-output-gd")?;
     let loss = &losses[0];
     let PublishedOutputGdSettings { steps, mu } = PublishedOutputGdSettings::parse(&problem.settings)?;

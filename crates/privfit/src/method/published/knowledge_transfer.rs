@@ -7,14 +7,14 @@
 
 use super::super::Capabilities;
 use super::printed::knowledge_transfer_deviation;
-use super::{plain, shares};
+use super::{published_loss, split_budget};
 use crate::error::Result;
 use crate::method::block_learner::learner;
 use crate::method::settings::settings;
 use crate::method::support::{one_score, sparsity};
 use crate::method::teacher::{Answers, student};
 use crate::method::vector_noise::VectorNoise;
-use crate::method::{Method, Plan, Problem, show};
+use crate::method::{Method, Plan, Problem, rounded};
 use crate::schema::Task;
 use crate::solve::iterative_hard_thresholding::keep_largest;
 use privfit_kernel::Numerics;
@@ -85,8 +85,8 @@ struct Transfer {
 const UNCUT: f64 = 1e12;
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
-    let problem = plain(problem);
-    let (_, epsilon, delta) = shares(&problem, "published-knowledge-transfer")?;
+    let problem = published_loss(problem);
+    let (_, epsilon, delta) = split_budget(&problem, "published-knowledge-transfer")?;
     let loss = one_score(&problem, "published-knowledge-transfer")?;
     let settings = KnowledgeTransferSettings::parse(&problem.settings)?;
     let count = sparsity(&problem, settings.sparsity);
@@ -118,7 +118,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
 }
 
 fn baseline(problem: &Problem) -> Result<Box<dyn Plan>> {
-    let problem = plain(problem);
+    let problem = published_loss(problem);
     one_score(&problem, "hard-thresholding-without-noise")?;
     let settings = BaselineSettings::parse(&problem.settings)?;
     let count = sparsity(&problem, settings.sparsity);
@@ -153,7 +153,7 @@ impl Plan for Transfer {
         let mut out = vec![("weights kept", self.count.to_string())];
         if let Some((_, deviation, rows, scale)) = &self.student {
             out.push(("answers for generated rows", rows.len().to_string()));
-            out.push(("noise of an answer, standard deviation", show(deviation / scale)));
+            out.push(("noise of an answer, standard deviation", rounded(deviation / scale)));
         }
         out
     }

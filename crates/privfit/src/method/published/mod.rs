@@ -37,7 +37,7 @@ pub const ALL: &[Method] = &[
 ];
 
 /// The problem with the losses of the publications: derivatives not clipped, kinks as sharp as theirs.
-pub(crate) fn plain(problem: &Problem) -> Problem {
+pub(crate) fn published_loss(problem: &Problem) -> Problem {
     let mut plain = problem.clone();
     if let (Some(value), Some(number)) = (problem.loss.published, problem.loss.parameters.first()) {
         plain.settings.0.entry(number.name.into()).or_insert(value);
@@ -46,12 +46,12 @@ pub(crate) fn plain(problem: &Problem) -> Problem {
 }
 
 /// Losses, and the epsilon and delta of each head; several classes at once were not published.
-pub(crate) fn shares(problem: &Problem, method: &str) -> Result<(Vec<Loss>, f64, f64)> {
+pub(crate) fn split_budget(problem: &Problem, method: &str) -> Result<(Vec<Loss>, f64, f64)> {
     problem.needs_delta(method)?;
     if problem.loss.multiclass || problem.rows_per_unit > 1 {
         return Err(Error::misuse(format!("{method} has one score and one row to a unit: use "))
             .give("loss", "logistic")
-            .words(" and unit = \"row\""));
+            .text(" and unit = \"row\""));
     }
     let losses = super::head_losses(problem)?;
     let heads = losses.len() as f64;

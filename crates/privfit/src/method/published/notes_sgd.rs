@@ -3,7 +3,7 @@
 
 use super::super::Capabilities;
 use super::printed::{notes_sgd_moment, notes_sgd_sigma, notes_sgd_step};
-use super::{plain, shares};
+use super::{published_loss, split_budget};
 use crate::constraint::Constraint;
 use crate::error::Result;
 use crate::method::noisy_gd::{Answer, Steps};
@@ -37,8 +37,8 @@ pub(crate) const METHOD: Method = Method {
 };
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
-    let problem = plain(problem);
-    let (losses, epsilon, delta) = shares(&problem, "published-notes-sgd")?;
+    let problem = published_loss(problem);
+    let (losses, epsilon, delta) = split_budget(&problem, "published-notes-sgd")?;
     let rows = problem.rows.max(2) as f64;
     let settings = NotesSgdSettings::parse(&problem.settings)?;
     let batch = (settings.batch as f64).min(rows);

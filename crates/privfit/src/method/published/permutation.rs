@@ -6,7 +6,7 @@ use super::super::Capabilities;
 use super::printed::{
     psgd_sensitivity_constant, psgd_sensitivity_decreasing, psgd_sensitivity_square_root, psgd_sigma, scpsgd_sigma,
 };
-use super::{plain, shares};
+use super::{published_loss, split_budget};
 use crate::error::Result;
 use crate::method::end_noise::{Recipe, check, with_deviation};
 use crate::method::settings::{Decay, settings};
@@ -22,7 +22,7 @@ settings! {
         /// records to a batch
         batch: u64 = 50, 1.0..=1e9;
         /// length of a step
-        rate: f64 = 0.1, 1e-9..=1e9;
+        learning_rate: f64 = 0.1, 1e-9..=1e9;
         /// how steps shrink; the names may be given as 0, 1, 2
         schedule: Decay = Decay::Constant, 0.0..=2.0;
         /// power of the number of rows in decreasing and square-root steps
@@ -75,14 +75,14 @@ pub(crate) const STRONG: Method = Method {
 };
 
 fn convex(problem: &Problem) -> Result<Box<dyn Plan>> {
-    let problem = plain(problem);
-    let (_, epsilon, delta) = shares(&problem, "published-p-psgd")?;
+    let problem = published_loss(problem);
+    let (_, epsilon, delta) = split_budget(&problem, "published-p-psgd")?;
     let losses = check(&problem, "published-p-psgd")?;
     let settings = PublishedPermutationSettings::parse(&problem.settings)?;
     let rows = problem.rows.max(1) as f64;
     let passes = settings.passes as f64;
     let batch = (settings.batch as f64).min(rows);
-    let (rate, power) = (settings.rate, settings.power);
+    let (rate, power) = (settings.learning_rate, settings.power);
     // The smoothness that the publication takes: L^2 = 1.
     let (scale, offset) = (2.0, rows.powf(power));
     let (schedule, sensitivity) = match settings.schedule {
@@ -100,8 +100,8 @@ fn convex(problem: &Problem) -> Result<Box<dyn Plan>> {
 }
 
 fn strong(problem: &Problem) -> Result<Box<dyn Plan>> {
-    let problem = plain(problem);
-    let (_, epsilon, delta) = shares(&problem, "published-p-scpsgd")?;
+    let problem = published_loss(problem);
+    let (_, epsilon, delta) = split_budget(&problem, "published-p-scpsgd")?;
     let losses = check(&problem, "published-p-scpsgd")?;
     let settings = PublishedStrongSettings::parse(&problem.settings)?;
     let rows = problem.rows.max(1) as f64;

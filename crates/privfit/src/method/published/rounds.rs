@@ -4,7 +4,7 @@
 
 use super::super::Capabilities;
 use super::printed::{rrpsgd_sigma, rrpsgd_step};
-use super::{plain, shares};
+use super::{published_loss, split_budget};
 use crate::error::Result;
 use crate::method::noisy_gd::{Answer, Steps};
 use crate::method::settings::settings;
@@ -35,8 +35,8 @@ pub const METHOD: Method = Method {
 };
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
-    let problem = plain(problem);
-    let (losses, epsilon, delta) = shares(&problem, "published-rrpsgd")?;
+    let problem = published_loss(problem);
+    let (losses, epsilon, delta) = split_budget(&problem, "published-rrpsgd")?;
     needs_smooth(&problem, "published-rrpsgd")?;
     let loss = &losses[0];
     let rows = problem.rows.max(2) as f64;

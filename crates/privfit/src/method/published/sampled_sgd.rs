@@ -4,7 +4,7 @@
 
 use super::super::Capabilities;
 use super::printed::sgd_sigma;
-use super::{plain, shares};
+use super::{published_loss, split_budget};
 use crate::error::Result;
 use crate::method::noisy_gd::{Answer, Steps};
 use crate::method::settings::settings;
@@ -19,7 +19,7 @@ settings! {
         /// records to a step
         batch: u64 = 50, 1.0..=1e9;
         /// length of a step
-        rate: f64 = 1.0, 1e-9..=1e9;
+        learning_rate: f64 = 1.0, 1e-9..=1e9;
         /// ridge of the average loss
         lambda: f64 = 0.0, 0.0..=1.0;
     }
@@ -40,9 +40,9 @@ pub(crate) const METHOD: Method = Method {
 };
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
-    let problem = plain(problem);
-    let (losses, epsilon, delta) = shares(&problem, "published-p-sgd")?;
-    let PublishedSgdSettings { steps, batch, rate, lambda } = PublishedSgdSettings::parse(&problem.settings)?;
+    let problem = published_loss(problem);
+    let (losses, epsilon, delta) = split_budget(&problem, "published-p-sgd")?;
+    let PublishedSgdSettings { steps, batch, learning_rate: rate, lambda } = PublishedSgdSettings::parse(&problem.settings)?;
     let rows = problem.rows.max(1) as f64;
     let batch = (batch as f64).min(rows);
     let sampled = (batch < rows).then(|| Rate::new(batch / rows)).transpose()?;

@@ -172,7 +172,7 @@ fn norm(values: &[f64]) -> f64 {
     values.iter().map(|v| v * v).sum::<f64>().sqrt()
 }
 
-/// A row, cut to length 1.
+/// A row, clipped to length 1.
 fn clipped(row: &Row) -> Vec<f64> {
     let factor = 1.0 / norm(&row.dense).max(1.0);
     row.dense.iter().map(|x| x * factor).collect()

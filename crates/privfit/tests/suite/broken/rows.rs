@@ -41,7 +41,7 @@ pub(super) const MEASURED_BOUNDS: Case = Case {
 /// by one pair; two worlds at epsilon 1 need more than three thousand runs.
 pub(super) const CLIPPED_MEAN: Case = Case {
     number: 8,
-    name: "the mean is cut, not the records",
+    name: "the mean is clipped, not the records",
     adjacency: Adjacency::ZeroOut,
     rows: 20,
     dimension: 2,

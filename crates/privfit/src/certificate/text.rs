@@ -100,8 +100,8 @@ pub(crate) fn sentence(asked: Adjacency, risk: Option<Risk>) -> String {
         Adjacency::ZeroOut | Adjacency::AddRemove => "whether one person's record was used",
     };
     format!(
-        "Somebody who knows all other records and sees this model can guess {question} with at most {} % of guesses right, where a \
-         coin has 50 %. If they accept one false alarm in a hundred, they find at most {} % of the people they look for.",
+        "Somebody who knows all other records and sees this model can guess {question} with at most {} % of guesses right (random \
+         guessing: 50 %). If they accept one false alarm in a hundred, they find at most {} % of the people they look for.",
         super::percent_up(risk.accuracy),
         super::percent_up(risk.true_positive_rate),
     )
@@ -222,7 +222,7 @@ pub(super) fn releases(event: &Event, times: u64, rate: Option<f64>, out: &mut V
         Event::ObjectivePerturbation(o) => leaf(
             format!(
                 "objective perturbation: a Gaussian linear term, log determinant at most {}, {} degree{} of freedom",
-                crate::method::show(o.log_determinant),
+                crate::method::rounded(o.log_determinant),
                 o.degrees,
                 if o.degrees == 1 { "" } else { "s" }
             ),

@@ -650,7 +650,7 @@ fn hostile_files_end_soon() {
         f();
         assert!(begin.elapsed() < Duration::from_secs(120), "{what}: {:?}", begin.elapsed());
     };
-    let many = 100_000_000;
+    let many = if std::env::var_os("PRIVFIT_SWEEP").is_some() { 100_000_000 } else { 20_000_000 };
     for piece in ["[", "{\"a\":", "0", "x", " ", "\"", "{\"artifact\":{\"format\":\"", "\u{0}"] {
         quick(piece, &|| damaged(&piece.repeat(many / piece.len()), ""));
     }

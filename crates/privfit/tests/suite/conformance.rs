@@ -311,6 +311,11 @@ fn plans_hold_and_runs_follow_them() {
         let delta = if case.pure { 0.0 } else { 1e-6 };
         let spent = epsilon(prepared.plan.event(), case.adjacency, delta).unwrap().bound.upper;
         assert!(spent <= 1.0 + 1e-9 && spent > 0.9, "{}: {spent}", case.name());
+        // Adjacency is a matter of the plan; what runs is the same for all of them. A third of the others runs too.
+        let third = case.name().bytes().map(usize::from).sum::<usize>().is_multiple_of(3);
+        if case.adjacency != Adjacency::ZeroOut && !third && std::env::var_os("PRIVFIT_SWEEP").is_none() {
+            continue;
+        }
         let schema = schema(case.task, "");
         let lines = table(300, case.task);
         let system = Entropy::system().unwrap();

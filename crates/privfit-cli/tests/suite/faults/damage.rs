@@ -107,7 +107,7 @@ fn flipped_bits() {
     let scene = Scene::new("bits");
     let (good, before) = twenty(&scene);
     let bits = good.len() * 8;
-    let wanted = times(4_000, 0);
+    let wanted = times(1_500, 0);
     let mut random = Numbers(3);
     let chosen: Vec<usize> = if wanted == 0 { (0..bits).collect() } else { (0..wanted).map(|_| random.below(bits)).collect() };
     let (noticed, harmless) = judge_all(&scene, &before, chosen.len(), |i| {

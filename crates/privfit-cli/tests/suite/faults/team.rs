@@ -13,7 +13,7 @@ fn everything_again() {
     let scene = Scene::new("server");
     let server = Server::start(&scene.path("server"));
     // Each request takes several round trips to the server, so that 64 processes ask less often.
-    for (workers, requests) in [(2, times(60, 200)), (8, times(60, 200)), (64, times(8, 200))] {
+    for (workers, requests) in [(2, times(30, 200)), (8, times(30, 200)), (64, times(4, 200))] {
         let place = server.ledger(&format!("race-{workers}"));
         make(&place, "3.7");
         let begun = std::time::Instant::now();

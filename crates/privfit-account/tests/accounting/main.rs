@@ -60,7 +60,7 @@ fn check(case: &Case, answer: &Answer) -> Result<bool, String> {
 /// No upper bound is below the truth, no lower bound above it; nearly every answer has a lower bound, and they lie close together.
 #[test]
 fn answers_enclose_the_truth() {
-    let (requests, seed) = if std::env::var_os("PRIVFIT_SWEEP").is_some() { (20_000, 5) } else { (500, 1) };
+    let (requests, seed) = if std::env::var_os("PRIVFIT_SWEEP").is_some() { (20_000, 5) } else { (1000, 1) };
     let mut dice = Dice(seed);
     let (mut gaps, mut without, mut unchecked, mut refused) = (Vec::new(), 0, 0, 0);
     let mut families: BTreeMap<&str, (u64, u64, u64, f64, f64)> = BTreeMap::new();

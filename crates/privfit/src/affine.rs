@@ -8,12 +8,13 @@ use crate::schema::Task;
 use crate::schema::{Feature, Features, Scaling, Schema, TargetValues};
 use serde_json::{Value, json};
 
+/// A cell of a line of CSV.
+pub fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into() }
+}
+
 /// Weights over the encoded features as CSV: one line to a feature, one column to a score.
 pub fn weights_csv(artifact: &Artifact) -> String {
-    let quoted = |t: &str| match t.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", t.replace('"', "\"\"")),
-        false => t.to_string(),
-    };
     let mut out = String::from("feature");
     for name in score_names(artifact) {
         out.push(',');

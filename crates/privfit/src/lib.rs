@@ -32,6 +32,7 @@ mod older;
 pub mod onnx;
 mod plan_inputs;
 pub mod plot;
+pub mod predict;
 pub mod report;
 pub mod request;
 pub mod signature;

@@ -1,14 +1,14 @@
 //! `privfit predict`: apply a released model to new rows. Costs nothing.
 
 use crate::args::files::read_model;
-use crate::args::point::{bounds, located};
+use crate::args::point::located;
 use crate::ui::progress::Reading;
 use crate::ui::{Failure, output, unwritable};
 use clap::Args;
 use privfit::Error;
-use privfit::data::encode::{Encoder, Row};
+use privfit::affine::quoted;
 use privfit::data::load::open;
-use privfit::model::Prediction;
+use privfit::predict::Predictor;
 use privfit::schema::Task;
 use std::io::Write;
 use std::path::PathBuf;
@@ -31,11 +31,6 @@ pub(crate) struct Predict {
     out: Option<PathBuf>,
 }
 
-/// A cell of a CSV line.
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into() }
-}
-
 impl Predict {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let artifact = read_model(&self.model)?;
@@ -47,54 +42,24 @@ impl Predict {
             None => Box::new(std::io::BufWriter::new(output::Stdout)),
             Some(path) => Box::new(std::io::BufWriter::new(std::fs::File::create(path).map_err(|e| unwritable(path, &e))?)),
         };
-        let names = artifact.schema.class_names();
-        let bounds = bounds(&artifact);
-        let mut head = String::from(if point { "distance" } else { "prediction" });
-        let mut first = true;
-        let mut failed = false;
-        if self.data.is_empty() {
-            first = false;
+        let written = if self.data.is_empty() {
             let mut text = String::from("feature,value\n");
             located(&artifact).iter().for_each(|(name, x)| text.push_str(&format!("{},{x}\n", quoted(name))));
-            failed |= sink.write_all(text.as_bytes()).is_err();
-        }
-        let reading = Reading::new("predicting", self.out.is_some());
-        for path in &self.data {
-            let mut reader = open(path, &artifact.schema)?;
-            let encoder = Encoder::new(&artifact.schema, reader.columns(), false)?;
-            let mut row = Row::default();
-            reader.read(&mut |record| {
-                encoder.encode(record, None, &mut row);
-                let mut line = match artifact.model.predict(&row) {
-                    Prediction::Number(x) => {
-                        let (low, high) = bounds.unwrap_or((-1.0, 1.0));
-                        format!("{}", low + (x + 1.0) / 2.0 * (high - low))
-                    }
-                    Prediction::Distance(distance) => format!("{distance}"),
-                    Prediction::Class(class, probabilities) => {
-                        if first && !probabilities.is_empty() {
-                            names.iter().for_each(|n| head.push_str(&format!(",{}", quoted(&format!("p({n})")))));
-                        }
-                        let mut line = quoted(&names[class]);
-                        probabilities.iter().for_each(|p| line.push_str(&format!(",{p:.6}")));
-                        line
-                    }
-                };
-                line.push('\n');
-                if std::mem::take(&mut first) {
-                    line = format!("{head}\n{line}");
-                }
-                failed |= sink.write_all(line.as_bytes()).is_err();
-            })?;
-        }
-        drop(reading);
-        if first {
-            failed |= writeln!(sink, "{head}").is_err();
-        }
-        match (sink.flush(), &self.out) {
-            (Ok(()), _) if !failed => {}
-            (_, Some(path)) => return Err(Failure(Error::output(format!("cannot write {}: check the disk", path.display())))),
-            (_, None) => output::lost(),
+            sink.write_all(text.as_bytes()).and_then(|()| sink.flush()).is_ok()
+        } else {
+            let reading = Reading::new("predicting", self.out.is_some());
+            let mut predictor = Predictor::new(&artifact);
+            let mut written = true;
+            for path in &self.data {
+                written &= predictor.write(open(path, &artifact.schema)?.as_mut(), sink.as_mut())?;
+            }
+            drop(reading);
+            predictor.finish(sink.as_mut()) && written
+        };
+        match &self.out {
+            _ if written => {}
+            Some(path) => return Err(Failure(Error::output(format!("cannot write {}: check the disk", path.display())))),
+            None => output::lost(),
         }
         Ok(())
     }

@@ -21,4 +21,4 @@ fi
 if [ $# -gt 0 ]; then exit; fi
 "$venv/bin/python" crates/privfit-cli/tests/onnx_check.py "$PRIVFIT_BIN"
 # The workspace as a whole, so that what is built already is used.
-PRIVFIT_PYTHON="$venv/bin/python" cargo test --release --quiet -p privfit-cli --test suite guide::
+PRIVFIT_PYTHON="$venv/bin/python" cargo test --release --quiet --workspace --test suite guide::

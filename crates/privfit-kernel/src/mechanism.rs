@@ -34,6 +34,8 @@ pub(crate) enum GridKind {
     Output { dimension: usize },
     /// Sums of blocks in floating point, with this relative error of a unit (its bits).
     Blocks { dimension: usize, error: u64 },
+    /// Counts of units by cell, in so many columns.
+    Counts { columns: usize },
     /// Votes of models on parts.
     Votes,
     /// Scores of a selection.
@@ -62,6 +64,7 @@ impl GridKind {
             GridKind::Clipped
             | GridKind::Spherical { .. }
             | GridKind::Gradient
+            | GridKind::Counts { .. }
             | GridKind::Votes
             | GridKind::Scores
             | GridKind::GradientScores { .. }
@@ -79,6 +82,7 @@ impl GridKind {
             GridKind::Gradient => "gradient sum",
             GridKind::Output { .. } => "whole vector",
             GridKind::Blocks { .. } => "sum of blocks",
+            GridKind::Counts { .. } => "counts by cell",
             GridKind::Votes => "votes",
             GridKind::Scores | GridKind::GradientScores { .. } => "choice by scores",
             GridKind::VoteScores => "choice by votes",
@@ -97,6 +101,7 @@ impl GridKind {
             | GridKind::Gradient
             | GridKind::Output { .. }
             | GridKind::Blocks { .. }
+            | GridKind::Counts { .. }
             | GridKind::Votes
             | GridKind::Selected { .. } => None,
         }
@@ -323,6 +328,23 @@ impl Gaussian {
         // A unit by itself is clipped on the integers at its clip, without the rest.
         gaussian.grid.bound = (clip / gaussian.grid.unit).floor() as u64;
         Ok(gaussian)
+    }
+
+    /// For counts of units by cell in so many columns at once (`query/cell_counts.rs`): a unit has the length sqrt(columns), and another one in its
+    /// place moves counts by sqrt(2 columns), because no entry is negative. `rows` is for head-room only.
+    pub fn for_counts(columns: usize, noise_multiplier: f64, rows: u64) -> Result<Gaussian> {
+        let bits = bits_for(rows, positive("noise_multiplier", noise_multiplier)?);
+        let bound = bound_for(bits, noise_multiplier)?;
+        let length = |weight: u64, times: u128| root_up(times * columns as u128 * u128::from(weight) * u128::from(weight));
+        let mut weight = (bound as f64 / (columns.max(1) as f64).sqrt()) as u64 + 1;
+        while weight > 0 && length(weight, 1) > bound {
+            weight -= 1;
+        }
+        if weight == 0 || columns == 0 {
+            return Err(Error::domain("columns", columns, "give at least one, and fewer or less noise"));
+        }
+        let sensitivity = Sensitivity { zero_out: length(weight, 1), replace_one: length(weight, 2) };
+        Gaussian::with(GridKind::Counts { columns }, bits, weight, sensitivity, (columns as f64).sqrt(), 1.0 / weight as f64)
     }
 
     /// For votes of models that were trained on parts by unit index: one unit moves one vote from one label to another, under every

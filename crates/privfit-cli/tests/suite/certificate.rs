@@ -236,7 +236,7 @@ fn the_plan_of_a_model_is_audited() {
 #[test]
 fn older_models_are_used() {
     let at = place("older");
-    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../privfit/tests/corpus/model");
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../privfit/tests/data/older");
     let code = |args: &[&str]| at.call(args).0;
     at.write("d.csv", "x,c,y\n0.5,p,yes\n-2,q,no\n");
     for name in ["format3-planner1-objective", "format3-planner1-tuned", "format3-planner3-tuned"] {

@@ -2,6 +2,8 @@
 
 pub(crate) mod block_gradient;
 pub(crate) mod blocks;
+pub(crate) mod cell_counts;
+pub(crate) mod cell_gradient;
 pub(crate) mod choice;
 pub(crate) mod columns;
 pub(crate) mod contribution;
@@ -18,6 +20,8 @@ pub(crate) mod threshold;
 pub(crate) mod unit_state;
 pub(crate) mod vertices;
 
+#[cfg(test)]
+mod cell_tests;
 #[cfg(test)]
 mod descent_tests;
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Collects records one at a time, each by a rule that looks at no other record.
 
+use super::cells::{Cells, NULL};
 use super::compressed::CompressedBuilder;
 use super::dataset::{Dataset, RowShape, next_id};
 use super::dense::PADDING;
@@ -43,6 +44,8 @@ pub struct DatasetBuilder {
     shape: RowShape,
     directory: Option<PathBuf>,
     rows: Collected,
+    /// Cells, and how many columns there are.
+    cells: Option<(Growing<u8>, usize)>,
     labels: Growing<f32>,
     units: Option<Growing<usize>>,
     place: Option<(usize, usize)>,
@@ -69,6 +72,18 @@ impl DatasetBuilder {
         DatasetBuilder::collecting(shape, None)
     }
 
+    /// For tables whose rows are cells, one byte to a column, with at most so many rows to a unit. Features there are none: what is computed from
+    /// features finds zeros.
+    pub fn of_cells(_entropy: &Entropy, columns: usize, rows_per_unit: Option<usize>) -> Result<DatasetBuilder> {
+        if columns == 0 || columns > u16::MAX as usize {
+            return Err(Error::domain("columns", columns, "give a number from 1 to 65535"));
+        }
+        let shape = RowShape { dimension: 1, row_norm: 1.0, sparse: false, rows_per_unit };
+        let mut out = DatasetBuilder::new(_entropy, shape)?;
+        out.cells = Some((Growing::new(None)?, columns));
+        Ok(out)
+    }
+
     fn collecting(shape: RowShape, directory: Option<PathBuf>) -> Result<DatasetBuilder> {
         let on = directory.as_deref();
         let mut units = shape.rows_per_unit.map(|_| Growing::new(on)).transpose()?;
@@ -76,6 +91,7 @@ impl DatasetBuilder {
         Ok(DatasetBuilder {
             shape,
             rows: Collected::new(shape.sparse, on)?,
+            cells: None,
             labels: Growing::new(on)?,
             units,
             directory,
@@ -95,7 +111,11 @@ impl DatasetBuilder {
             return Err(Error::Mismatch { what: "records are collected already: say where to keep them first" });
         }
         let place = self.place;
-        Ok(DatasetBuilder { place, ..DatasetBuilder::collecting(self.shape, Some(directory.into()))? })
+        let cells = match &self.cells {
+            Some((_, columns)) => Some((Growing::new(Some(directory))?, *columns)),
+            None => None,
+        };
+        Ok(DatasetBuilder { place, cells, ..DatasetBuilder::collecting(self.shape, Some(directory.into()))? })
     }
 
     /// These are the units from index `first` on, of `total` in all processes.
@@ -128,6 +148,29 @@ impl DatasetBuilder {
         self.scratch.resize(dimension, 0.0);
         self.quantise();
         self.keep_dense();
+    }
+
+    /// Adds a row of cells, for builders made by `of_cells`. A row that does not have a byte for each column is null, and so is one that
+    /// begins with the byte 255.
+    pub fn cell_row(&mut self, row: &[u8], label: f32) {
+        if !self.room_for(label) {
+            return;
+        }
+        if let Collected::Dense(cells) = &mut self.rows {
+            cells.push(0);
+        }
+        if let Some((cells, columns)) = &mut self.cells {
+            let columns = *columns;
+            match row.len() == columns {
+                true => cells.extend(row),
+                false => cells.room(columns).extend((0..columns).map(|_| NULL)),
+            }
+        }
+    }
+
+    /// Adds a null row: it adds nothing to any sum over cells.
+    pub fn null_cell_row(&mut self) {
+        self.cell_row(&[], 0.0);
     }
 
     /// Adds a row given by its non-zero features. Pairs out of range are left out; of several with one index the first counts.
@@ -228,6 +271,7 @@ impl DatasetBuilder {
         let (first, total) = self.place.unwrap_or((0, unit_count));
         let data = Dataset {
             rows: self.rows.finish(),
+            cells: self.cells.take().map(|(bytes, columns)| Cells { bytes: bytes.finish(), columns }),
             labels: self.labels.finish(),
             units,
             dimension: self.shape.dimension,
@@ -250,10 +294,16 @@ impl Dataset {
         let shape =
             RowShape { dimension: self.dimension, row_norm: self.row_norm, sparse: self.is_sparse(), rows_per_unit: units };
         let mut part = DatasetBuilder::collecting(shape, self.directory.clone())?;
+        if let Some(cells) = &self.cells {
+            part.cells = Some((Growing::new(self.directory.as_deref())?, cells.columns));
+        }
         let d = self.dimension;
         for unit_index in unit_count {
             for row in self.rows_of(unit_index) {
                 part.labels.push(self.labels[row]);
+                if let (Some((to, columns)), Some(from)) = (&mut part.cells, &self.cells) {
+                    to.extend(&from.bytes[row * *columns..(row + 1) * *columns]);
+                }
                 match (&mut part.rows, &self.rows) {
                     (Collected::Dense(to), Rows::Dense(from)) => to.extend(&from[row * d..(row + 1) * d]),
                     (Collected::Sparse(to), Rows::Sparse(from)) => {
@@ -273,7 +323,7 @@ impl Dataset {
     /// The rows of all processes, one row to a unit: these are `before` and the following ones of `count`. Sums of what each process has, zeros
     /// elsewhere, are what all of them have. Dense rows.
     pub(crate) fn gathered(self, before: usize, count: usize, collect: impl Fn(Vec<i64>) -> Result<Vec<i64>>) -> Result<Dataset> {
-        let (Rows::Dense(cells), d) = (&self.rows, self.dimension) else {
+        let (Rows::Dense(cells), None, d) = (&self.rows, &self.cells, self.dimension) else {
             return Err(Error::Mismatch { what: "only dense rows are gathered" });
         };
         let own = self.labels.len();
@@ -300,8 +350,11 @@ impl Dataset {
         Ok(all.build())
     }
 
-    /// Every row lies in the ball, on the integers.
+    /// Every row lies in the ball, on the integers, and every row has its cells.
     fn checked(&self) -> bool {
+        if self.cells.as_ref().is_some_and(|c| c.bytes.len() != c.columns * self.labels.len()) {
+            return false;
+        }
         let fits = |row: &[i16]| L2::within(&row.iter().map(|x| i64::from(*x)).collect::<Vec<_>>(), ROW_LIMIT);
         match &self.rows {
             Rows::Dense(cells) => cells[..self.labels.len() * self.dimension].chunks(self.dimension).all(fits),

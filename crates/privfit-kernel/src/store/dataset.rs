@@ -1,6 +1,7 @@
 //! Private records: rows as 16-bit fixed point inside of a ball, grouped into units. Nothing outside of the kernel reads a cell, except the
 //! capture-free functions that compute one unit's contribution.
 
+use super::cells::Cells;
 use super::list::Memory;
 use super::rows::{Columns, Rows, Table, padded};
 use crate::limits::ROW_LIMIT;
@@ -11,6 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The records that this process holds. No Debug, no Clone, no way to a row.
 pub struct Dataset {
     pub(super) rows: Rows,
+    /// Cells of a table, in the place of features.
+    pub(crate) cells: Option<Cells>,
     pub(crate) labels: Memory<f32>,
     /// First row of each unit and the end; none if every row is a unit.
     pub(crate) units: Option<Memory<usize>>,

@@ -17,6 +17,7 @@ use std::path::Path;
 /// Both must be true.
 pub(crate) unsafe trait Plain: Copy + Default + Send + Sync + 'static {}
 // SAFETY: integers and floats.
+unsafe impl Plain for u8 {}
 unsafe impl Plain for i16 {}
 unsafe impl Plain for u32 {}
 unsafe impl Plain for f32 {}

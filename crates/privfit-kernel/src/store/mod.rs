@@ -1,6 +1,7 @@
 //! Rows, and how they are kept.
 
 pub(crate) mod builder;
+pub(crate) mod cells;
 pub(crate) mod compressed;
 pub(crate) mod dataset;
 mod dense;

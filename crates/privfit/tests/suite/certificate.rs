@@ -445,7 +445,7 @@ fn older_files_are_accounted_again() {
 #[test]
 fn files_of_format_3_are_verified() {
     for name in ["planner1-objective", "planner1-tuned", "planner3-mapped", "planner3-mean", "planner3-tuned"] {
-        let place = format!("{}/tests/corpus/model/format3-{name}.json", env!("CARGO_MANIFEST_DIR"));
+        let place = format!("{}/tests/data/older/format3-{name}.json", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(place).unwrap();
         let artifact = Artifact::from_json(&text).unwrap();
         assert_eq!(artifact.version, 3);

@@ -52,7 +52,7 @@ impl Batch<'_> {
                 let rows = self.data.rows_of(unit_index);
                 let weight = (grid.bound / rows.len().max(1) as u64) as i64;
                 for row in rows {
-                    // A null row adds zeros to first cells: as much work as any other.
+                    // A null row adds zeros to first cells: nearly as much work as any other.
                     let (row, weight) = match table.row(row).filter(|row| known(row, cells)) {
                         Some(row) => (row, weight),
                         None => (nothing.as_slice(), 0),

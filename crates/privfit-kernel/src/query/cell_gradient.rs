@@ -3,11 +3,12 @@
 //! *Claim.* A row with cells c_1 .. c_F has the features a T_j[c_j] for the columns, and a constant k0. The tables T and k0 are public integers; a, at
 //! most 1, is a function of the row's own cells, with 16 bits, and small enough that the features have length L at most. For a derivative r
 //! of an output, an integer of at most R in size (for several outputs together), w = trunc(r a) is one integer, and the row adds r k0 and
-//! w T_j[c_j]. Their squared length, the sum over outputs of r^2 k0^2 + w^2 sum_j |T_j[c_j]|^2, is computed exactly and compared with (R L)^2; a row that
-//! is longer adds nothing. The rows of a unit are divided by how many there are before that, and the sum of their lengths, each rounded up, is compared
-//! with R L. So one unit moves the sum by at most R L when it becomes null, and by twice that when it becomes another one.
+//! w T_j[c_j]. Their squared length, the sum over outputs of r^2 k0^2 + w^2 sum_j |T_j[c_j]|^2, is computed exactly. The rows of a unit are divided
+//! by how many there are before that, and the sum of their lengths, each rounded up, is compared with R L; a unit that is longer adds nothing.
+//! So one unit moves the sum by at most R L when it becomes null, and by twice that when it becomes another one.
 //!
-//! *Cost.* A pass adds w to one place of a histogram over all cells for each column: F look-ups and F additions a row, whatever the number of features.
+//! *Cost.* A pass adds w to one place of a histogram over all cells for each column: a few look-ups and an addition for each column of a row, whatever
+//! the number of features.
 //! The gradient is the product of the public tables with the histogram, in integers that may wrap (a wrapped sum plus noise is the wrapped sum of both).
 
 use super::cell_counts::{known, places};
@@ -17,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::limits::ROW_LIMIT;
 use crate::loss::Loss;
 use crate::mechanism::GridKind;
-use crate::memory::zeros;
+use crate::memory::{grow, zeros};
 use crate::norm::{L2, root_up};
 use crate::store::cells::{Cells, MOST_CELLS};
 use crate::store::dataset::Dataset;
@@ -54,6 +55,9 @@ impl CellBasis {
         }
         // Truncated; what is not a number becomes 0.
         let integer = |x: f64| (x * ROW_LIMIT as f64).clamp(-(ROW_LIMIT as f64), ROW_LIMIT as f64) as i16;
+        if columns.iter().map(|c| c[0].len() as u64).sum::<u64>() >= 1 << 31 {
+            return Err(Error::Mismatch { what: "a basis has fewer than 2^31 features" });
+        }
         let cells: Vec<usize> = columns.iter().map(Vec::len).collect();
         let widths: Vec<usize> = columns.iter().map(|c| c[0].len()).collect();
         let tables: Vec<Vec<i16>> = columns.iter().map(|c| c.iter().flatten().map(|x| integer(*x)).collect()).collect();
@@ -98,15 +102,16 @@ impl CellBasis {
         row.iter().zip(&self.places).map(|(byte, place)| self.squares[place + usize::from(*byte)]).sum()
     }
 
-    /// The factor of such a row, in 65536ths: at most 1, and the features are no longer than the ball allows.
+    /// The factor of such a row, in 65536ths and less by one of them: at most 1, and the features are no longer than the ball allows. Privacy does
+    /// not rest on it: lengths are compared on the integers.
     fn factor(&self, square: u64) -> u16 {
         let room = (ROW_LIMIT * ROW_LIMIT) as f64 - f64::from(self.constant).powi(2);
         let factor = (room / square.max(1) as f64).sqrt().min(1.0) * 65536.0;
-        (factor * (1.0 - 1e-12)).floor().clamp(0.0, 65535.0) as u16
+        ((factor * (1.0 + 1e-12)).floor() - 1.0).clamp(0.0, 65535.0) as u16
     }
 }
 
-/// The factors of all rows for a basis: private, and kept in the kernel. They save a pass over the cells in every step.
+/// The factors of all rows for a basis: private, and kept in the kernel. They save a root for each row in every step.
 pub struct CellFactors {
     data: u64,
     factors: Vec<u16>,
@@ -232,7 +237,7 @@ impl Scratch {
 }
 
 impl Pass<'_> {
-    /// The cells of a row and 1, or first cells and 0 for a null row, which is as much work as any other.
+    /// The cells of a row and 1, or first cells and 0 for a null row, which is nearly as much work as any other.
     fn cells(&self, row: usize) -> (&[u8], i64) {
         match self.table.row(row).filter(|cells| known(cells, &self.basis.cells)) {
             Some(cells) => (cells, 1),
@@ -245,11 +250,12 @@ impl Pass<'_> {
         let rows = data.rows_of(unit_index);
         let (k, parts) = (tables.len(), rows.len().max(1) as i64);
         scratch.weights.clear();
+        grow(&mut scratch.weights, 2 * k * rows.len());
         let mut length = 0u64;
         for row in rows.clone() {
             let (cells, counts) = self.cells(row);
             let factor = self.factors[row];
-            let part = f32::from(factor) / 65536.0;
+            let part = (f32::from(factor) + 1.0) / 65536.0;
             for (score, (table, constant)) in scratch.scores.iter_mut().zip(tables) {
                 let sum: f32 = cells.iter().zip(&self.basis.places).map(|(byte, at)| table[at + usize::from(*byte)]).sum();
                 *score = part * sum + constant;
@@ -261,7 +267,7 @@ impl Pass<'_> {
             for z in &scratch.integers {
                 // Truncated toward zero, both times.
                 let weight = i64::from(*z) * counts / parts;
-                let scaled = weight * i64::from(factor) / 65536;
+                let scaled = i64::from(*z) * counts * (i64::from(factor) + 1) / (65536 * parts);
                 square +=
                     u128::from(scaled.unsigned_abs()).pow(2) * features + (u128::from(weight.unsigned_abs()) * constant).pow(2);
                 scratch.weights.extend([scaled, weight]);

@@ -4,7 +4,7 @@ use super::cell_gradient::CellBasis;
 use crate::account::Event;
 use crate::engine::Threads;
 use crate::limits::ROW_LIMIT;
-use crate::loss;
+use crate::loss::{self, Loss};
 use crate::mechanism::{Gaussian, Mechanism};
 use crate::norm::root_up;
 use crate::rng::{Entropy, NoiseRng, Words};
@@ -116,16 +116,111 @@ fn units_of_several_rows_count_once() {
 }
 
 fn gradient(data: &Dataset, basis: &CellBasis, mechanism: &Gaussian, weights: &[f64]) -> Vec<i64> {
-    let loss = loss::logistic(1, 2, 1.0, [1.0, 1.0]);
-    integers(data, &mechanism.event(basis.dimension()), &|run| {
+    gradient_of(&loss::logistic(1, 2, 1.0, [1.0, 1.0]), data, basis, mechanism, weights)
+}
+
+fn gradient_of(loss: &Loss, data: &Dataset, basis: &CellBasis, mechanism: &Gaussian, weights: &[f64]) -> Vec<i64> {
+    let dimension = basis.dimension() * loss.outputs();
+    integers(data, &mechanism.event(dimension), &|run| {
         let everyone = run.everyone().unwrap();
         let factors = everyone.cell_factors(basis.clone()).unwrap();
         run.at(mechanism, |run, scale| {
-            let noise = run.draw(&scale, basis.dimension())?;
-            Ok(everyone.cell_gradient(&noise, &factors, weights, &loss)?.values)
+            let noise = run.draw(&scale, dimension)?;
+            Ok(everyone.cell_gradient(&noise, &factors, weights, loss)?.values)
         })
         .unwrap()
     })
+}
+
+/// Several rows of a unit, several outputs, labels that no class has, weights that are no numbers: one unit moves the sum by the bound.
+#[test]
+fn units_and_outputs_are_clipped_together() {
+    let mut rng = NoiseRng::from_key([9; 32]);
+    let softmax = loss::softmax(&[1.0; 3]);
+    let mechanism = Gaussian::for_gradients(softmax.lipschitz(), 3.0).unwrap();
+    let sensitivity = mechanism.grid().0.sensitivity;
+    let build = |units: &[Vec<Option<([u8; 3], f32)>>]| {
+        let mut builder = DatasetBuilder::of_cells(&Entropy::simulated(1), 3, Some(4)).unwrap();
+        for unit in units {
+            for row in unit {
+                match row {
+                    Some((cells, label)) => builder.cell_row(cells, *label),
+                    None => builder.null_cell_row(),
+                }
+            }
+            builder.end_unit();
+        }
+        builder.build()
+    };
+    let labels = [0.0, 1.0, 2.0, 7.0, -1.0, f32::NAN];
+    let draw = |rng: &mut NoiseRng| -> Vec<_> {
+        let row = |rng: &mut NoiseRng| random(rng).map(|(cells, _)| (cells, labels[(rng.word() % 6) as usize]));
+        (0..rng.word() % 5).map(|_| row(rng)).collect()
+    };
+    let mut most = 0.0f64;
+    for round in 0..60 {
+        let basis = basis(&mut rng, 0.8);
+        let mut weights: Vec<f64> = (0..3 * basis.dimension()).map(|_| (rng.word() % 2001) as f64 * 0.05 - 50.0).collect();
+        if round % 10 == 9 {
+            weights[1] = [f64::NAN, f64::INFINITY][(round / 10) % 2];
+        }
+        let mut units: Vec<_> = (0..4).map(|_| draw(&mut rng)).collect();
+        let before = gradient_of(&softmax, &build(&units), &basis, &mechanism, &weights);
+        units[1] = Vec::new();
+        let without = gradient_of(&softmax, &build(&units), &basis, &mechanism, &weights);
+        units[1] = draw(&mut rng);
+        let other = gradient_of(&softmax, &build(&units), &basis, &mechanism, &weights);
+        assert!(distance(&before, &without) <= sensitivity.zero_out && distance(&other, &without) <= sensitivity.zero_out);
+        assert!(distance(&before, &other) <= sensitivity.replace_one);
+        most = most.max(distance(&before, &without) as f64 / sensitivity.zero_out as f64);
+    }
+    assert!(most > 0.3, "{most}");
+}
+
+/// Rows of either kind in a builder of the other: zeros or null, never a neighbour's row. In a file they are what they are in memory.
+#[test]
+fn rows_of_the_other_kind_are_nothing() {
+    let mut mixed = DatasetBuilder::new(&Entropy::simulated(1), crate::tests::shape(2, false, None)).unwrap();
+    mixed.cell_row(&[1, 2, 3], 0.0);
+    mixed.row(&[0.0, 1.0], 0.0);
+    mixed.row(&[1.0, 0.0], 0.0);
+    let data = mixed.build();
+    let mut seen = Vec::new();
+    (0..3).for_each(|unit| data.unit(unit).each(0, |j, x| seen.push((unit, j, x > 0.9))));
+    assert_eq!(seen, [(1, 1, true), (2, 0, true)]);
+    let mechanism = Gaussian::for_counts(3, 2.0, 1000).unwrap();
+    let fill = |mut builder: DatasetBuilder| {
+        builder.row(&[1.0], 1.0);
+        builder.sparse_row(&[(0, 1.0)], 1.0);
+        builder.cell_row(&[1, 4, 16], 1.0);
+        builder.cell_row(&[1, 4, 16], f32::NAN);
+        builder.cell_row(&[1, 4], 1.0);
+        builder.build()
+    };
+    let make = || DatasetBuilder::of_cells(&Entropy::simulated(1), 3, None).unwrap();
+    let (memory, file) = (fill(make()), fill(make().on_disk(&std::env::temp_dir()).unwrap()));
+    let found = counts(&memory, &mechanism);
+    assert_eq!(found, counts(&file, &mechanism));
+    assert_eq!(found.iter().filter(|c| **c != 0).count(), 3, "one row counts, in three columns");
+    let picked = memory.picked([2usize, 3, 2].into_iter()).unwrap();
+    assert_eq!(counts(&picked, &mechanism).iter().sum::<i64>(), 2 * found.iter().sum::<i64>());
+    // A null unit has no label: a contribution that counts labels finds nothing.
+    let label = crate::Contribution {
+        name: "labels",
+        dimension: 2,
+        parameters: Vec::new(),
+        add: |_, unit, _, sink| sink.add(unit.label(0).clamp(0.0, 1.0) as usize, 1.0),
+    };
+    let noise = Gaussian::new(1.0, 2.0, 10).unwrap();
+    let sums = integers(&memory, &noise.event(2), &|run| {
+        let everyone = run.everyone().unwrap();
+        run.at(&noise, |run, scale| {
+            let noise = run.draw(&scale, 2)?;
+            Ok(everyone.sum(&noise, &label)?.values)
+        })
+        .unwrap()
+    });
+    assert!(sums[0] == 0 && sums[1] > 0, "{sums:?}");
 }
 
 #[test]

@@ -90,6 +90,9 @@ impl Run<'_> {
 fn columns(run: &Run<'_>, columns: &[(usize, f64)], fit: RowScaling) -> Result<Dataset> {
     let from = run.data;
     let d = from.dimension;
+    if from.cells.is_some() {
+        return Err(Error::Mismatch { what: "rows of cells have no columns of features" });
+    }
     if columns.is_empty() || columns.iter().any(|c| c.0 >= d || !c.1.is_finite()) {
         return Err(Error::domain("columns", columns.len(), "give columns that the data have, at least one, and finite factors"));
     }

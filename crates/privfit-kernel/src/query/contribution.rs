@@ -128,7 +128,9 @@ impl Batch<'_> {
             let (mut compact, mut integers) = (Vec::new(), Vec::new());
             self.chosen.each(range, |unit_index| {
                 let mut sink = Sink { values: &mut values, touched: &mut touched, marks: &mut marks };
-                let calm = quietly(|| add_unit(unit_index, &mut sink)).is_some();
+                // A null unit of cells has no label and no rows, and adds nothing.
+                let null = self.data.is_null(unit_index);
+                let calm = null || quietly(|| add_unit(unit_index, &mut sink)).is_some();
                 compact.clear();
                 // A panic is the record's doing: its contribution becomes zero, and nobody hears of it.
                 compact.extend(touched.iter().map(|&i| if calm { values[i] } else { 0.0 }));

@@ -1,6 +1,6 @@
 //! Collects records one at a time, each by a rule that looks at no other record.
 
-use super::cells::{Cells, NULL};
+use super::cells::{Cells, NULL, NULL_LABEL};
 use super::compressed::CompressedBuilder;
 use super::dataset::{Dataset, RowShape, next_id};
 use super::dense::PADDING;
@@ -72,8 +72,8 @@ impl DatasetBuilder {
         DatasetBuilder::collecting(shape, None)
     }
 
-    /// For tables whose rows are cells, one byte to a column, with at most so many rows to a unit. Features there are none: what is computed from
-    /// features finds zeros.
+    /// For tables whose rows are cells, one byte to a column, with at most so many rows to a unit. There are no features: gradients and
+    /// contributions find rows of zeros.
     pub fn of_cells(_entropy: &Entropy, columns: usize, rows_per_unit: Option<usize>) -> Result<DatasetBuilder> {
         if columns == 0 || columns > u16::MAX as usize {
             return Err(Error::domain("columns", columns, "give a number from 1 to 65535"));
@@ -136,6 +136,7 @@ impl DatasetBuilder {
         if !self.room_for(label) {
             return;
         }
+        self.null_cells();
         let dimension = self.shape.dimension;
         if let Collected::Dense(cells) = &mut self.rows
             && features.len() == dimension
@@ -150,21 +151,29 @@ impl DatasetBuilder {
         self.keep_dense();
     }
 
-    /// Adds a row of cells, for builders made by `of_cells`. A row that does not have a byte for each column is null, and so is one that
-    /// begins with the byte 255.
+    /// Adds a row of cells, for builders made by `of_cells`; other builders take it as a row of zeros. A row that does not have a byte for each
+    /// column, that begins with the byte 255, or whose label is not a finite number is null.
     pub fn cell_row(&mut self, row: &[u8], label: f32) {
-        if !self.room_for(label) {
+        let columns = self.cells.as_ref().map_or(0, |c| c.1);
+        let known = row.len() == columns && row.first().is_none_or(|byte| *byte != NULL) && label.is_finite();
+        if !self.room_for(if known { label } else { NULL_LABEL }) {
             return;
         }
-        if let Collected::Dense(cells) = &mut self.rows {
-            cells.push(0);
+        match &mut self.rows {
+            Collected::Dense(features) => features.room(self.shape.dimension).extend((0..self.shape.dimension).map(|_| 0)),
+            Collected::Sparse(rows) => rows.push(&[], &[]),
         }
+        match &mut self.cells {
+            Some((cells, _)) if known => cells.extend(row),
+            _ => self.null_cells(),
+        }
+    }
+
+    /// The cells of a row that has none.
+    fn null_cells(&mut self) {
         if let Some((cells, columns)) = &mut self.cells {
             let columns = *columns;
-            match row.len() == columns {
-                true => cells.extend(row),
-                false => cells.room(columns).extend((0..columns).map(|_| NULL)),
-            }
+            cells.room(columns).extend((0..columns).map(|_| NULL));
         }
     }
 
@@ -178,6 +187,7 @@ impl DatasetBuilder {
         if !self.room_for(label) {
             return;
         }
+        self.null_cells();
         if let Collected::Sparse(rows) = &mut self.rows
             && quantise_row::sparse(features, self.shape.dimension, self.shape.row_norm, &mut self.index, &mut self.value)
         {
@@ -254,6 +264,9 @@ impl DatasetBuilder {
             }
             Collected::Sparse(sparse) => sparse.try_reserve(rows, non_zeros),
         };
+        if let Some((cells, columns)) = &mut self.cells {
+            cells.try_reserve(rows.checked_mul(*columns).ok_or(Error::Memory)?).map_err(|_| Error::Memory)?;
+        }
         room.and_then(|()| self.labels.try_reserve(rows)).map_err(|_| Error::Memory)
     }
 
@@ -282,6 +295,7 @@ impl DatasetBuilder {
             total,
             directory: self.directory,
         };
+        assert!(data.complete(), "rows and labels do not belong together");
         debug_assert!(data.checked());
         data
     }
@@ -350,11 +364,18 @@ impl Dataset {
         Ok(all.build())
     }
 
-    /// Every row lies in the ball, on the integers, and every row has its cells.
+    /// Every row has its features and its cells: lengths alone.
+    fn complete(&self) -> bool {
+        let rows = self.labels.len();
+        let features = match &self.rows {
+            Rows::Dense(cells) => cells.len() == rows * self.dimension + PADDING,
+            Rows::Sparse(sparse) => sparse.count() == rows,
+        };
+        features && self.cells.as_ref().is_none_or(|c| c.bytes.len() == rows * c.columns)
+    }
+
+    /// Every row lies in the ball, on the integers.
     fn checked(&self) -> bool {
-        if self.cells.as_ref().is_some_and(|c| c.bytes.len() != c.columns * self.labels.len()) {
-            return false;
-        }
         let fits = |row: &[i16]| L2::within(&row.iter().map(|x| i64::from(*x)).collect::<Vec<_>>(), ROW_LIMIT);
         match &self.rows {
             Rows::Dense(cells) => cells[..self.labels.len() * self.dimension].chunks(self.dimension).all(fits),

@@ -6,6 +6,9 @@ use super::list::Memory;
 /// The byte of a null row, in every column. It is no cell: a null row adds nothing to any sum.
 pub(crate) const NULL: u8 = u8::MAX;
 
+/// The label of a null row, which no loss knows.
+pub(crate) const NULL_LABEL: f32 = f32::MIN;
+
 /// Most cells of a column.
 pub const MOST_CELLS: usize = NULL as usize;
 

@@ -78,6 +78,11 @@ impl CompressedBuilder {
 }
 
 impl Compressed {
+    /// Rows.
+    pub(crate) fn count(&self) -> usize {
+        self.start.len() - 1
+    }
+
     /// The rows as slices.
     #[inline(always)]
     pub(crate) fn rows(&self) -> CompressedRows<'_> {

@@ -99,6 +99,11 @@ impl Dataset {
         self.units.as_ref().map_or(unit_index..unit_index + 1, |u| u[unit_index]..u[unit_index + 1])
     }
 
+    /// Whether a unit of cells is null: none of its rows is known.
+    pub(crate) fn is_null(&self, unit_index: usize) -> bool {
+        self.cells.as_ref().is_some_and(|cells| self.rows_of(unit_index).all(|row| cells.row(row).is_none()))
+    }
+
     pub(crate) fn unit(&self, unit_index: usize) -> Unit<'_> {
         Unit { data: self, unit_index }
     }

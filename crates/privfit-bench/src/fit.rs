@@ -72,8 +72,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     })?;
     let meta: serde_json::Value =
         serde_json::from_str(&meta).map_err(|_| Failure::misuse("meta.json is not JSON: make it again"))?;
-    let whole = |key: &str| meta[key].as_u64().ok_or_else(|| Failure::misuse(format!("meta.json has no {key}: make it again")));
-    let (n, d) = (whole("n_train")?, whole("d")?);
+    let integer = |key: &str| meta[key].as_u64().ok_or_else(|| Failure::misuse(format!("meta.json has no {key}: make it again")));
+    let (n, d) = (integer("n_train")?, integer("d")?);
     let sparse = meta["density"].as_f64().is_some_and(|x| x < 0.1);
     let kind = if sparse { "sparse" } else { "dense" };
     let schema = Schema::parse(&format!(

@@ -24,7 +24,7 @@ pub(crate) struct Options {
     pub(crate) compare: u64,
 }
 
-const CORNER: f64 = 30.0;
+const VERTEX: f64 = 30.0;
 
 /// Rows that can be made again, so that nobody has to hold them.
 struct Rows<'o> {
@@ -98,7 +98,7 @@ fn part(step: u64) -> f64 {
 }
 
 impl Task<'_> {
-    fn kept(&self, steps: u64) -> Result<(Vec<f64>, f64), KernelError> {
+    fn stored(&self, steps: u64) -> Result<(Vec<f64>, f64), KernelError> {
         let start = processor_time();
         let mut run = Run::begin(self.data, &self.engine, &self.entropy, &self.planned)?;
         let everyone = run.everyone()?;
@@ -112,7 +112,7 @@ impl Task<'_> {
         })?;
         for step in 1..=steps {
             let (at, negative) = run.execute(ChooseVertex { scores: &scores })?;
-            scores.step(at, if negative { -CORNER } else { CORNER }, part(step))?;
+            scores.step(at, if negative { -VERTEX } else { VERTEX }, part(step))?;
         }
         let weights = run.close(scores.weights())?.into_value();
         Ok((weights, processor_time() - start))
@@ -132,7 +132,7 @@ impl Task<'_> {
             })?;
             let at = chosen.indices()[0];
             weights.iter_mut().for_each(|w| *w *= 1.0 - part(step));
-            weights[at % d] += part(step) * if at < d { CORNER } else { -CORNER };
+            weights[at % d] += part(step) * if at < d { VERTEX } else { -VERTEX };
         }
         Ok((weights, processor_time() - start))
     }
@@ -198,7 +198,7 @@ fn measure(options: &Options) -> Result<(), KernelError> {
     let mechanism = choice(calibrate(target, event, Adjacency::ZeroOut)?)?;
     let planned = mechanism.event().repeated(steps);
     let task = Task { data: &data, loss, mechanism, planned, entropy, engine: Threads::new(1) };
-    let (weights, kept) = task.kept(steps)?;
+    let (weights, kept) = task.stored(steps)?;
     let memory = high_water();
     let compared = options.compare.clamp(1, steps);
     let (other, seconds) = task.anew(compared)?;

@@ -79,7 +79,7 @@ fn system_entropy_is_refused() {
 
 /// Objective perturbation: gradients at one point, and two solvers at one minimiser.
 #[test]
-fn tilted_minimisers_are_compared_at_one_point() {
+fn perturbed_minimisers_are_compared_at_one_point() {
     let engine = Threads::new(1);
     let rows: Vec<([f64; 2], f32)> =
         (0..50).map(|i| ([0.5 + 0.01 * f64::from(i % 40), 0.3], if i % 3 == 0 { 1.0 } else { -1.0 })).collect();

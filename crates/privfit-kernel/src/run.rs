@@ -247,7 +247,7 @@ impl<'d> Run<'d> {
         let total = self.seam.open(&value.values, noise.values)?;
         let out: Vec<f64> = total.iter().map(|t| *t as f64 * grid.unit).collect();
         let facts = || facts::<N>(grid, grid.event(value.values.len() as u64), value.origin.rate);
-        Ok(match self.leaves(facts, &value.values, Out::Numbers(out)) {
+        Ok(match self.on_release(facts, &value.values, Out::Numbers(out)) {
             Out::Numbers(out) => out,
             _ => Vec::new(),
         })
@@ -265,7 +265,11 @@ impl<'d> Run<'d> {
     }
 
     /// A value that comes from all records, and that all processes have alike: it counts once.
-    pub(crate) fn whole<'id, N: Norm>(&mut self, mut values: Vec<i64>, grid: crate::mechanism::Grid) -> Bounded<'id, N> {
+    pub(crate) fn from_all_records<'id, N: Norm>(
+        &mut self,
+        mut values: Vec<i64>,
+        grid: crate::mechanism::Grid,
+    ) -> Bounded<'id, N> {
         if !self.seam.leads() {
             values.fill(0);
         }
@@ -305,9 +309,9 @@ impl<'d> Run<'d> {
         let mut values: Vec<i64> =
             value.value.iter().map(|v| (v.clamp(-grid.clip, grid.clip) / grid.unit).round() as i64).collect();
         values.resize(dimension, 0);
-        let mut whole = self.whole(values, grid);
-        whole.origin.order_dependent = value.order_dependent;
-        Ok(whole)
+        let mut bounded = self.from_all_records(values, grid);
+        bounded.origin.order_dependent = value.order_dependent;
+        Ok(bounded)
     }
 
     /// Hands out a value without noise: only under a plan that says that nothing is guaranteed.
@@ -316,7 +320,7 @@ impl<'d> Run<'d> {
         if value.run != self.id || !matches!(self.planned, Event::NotPrivate { .. }) {
             return Err(Error::Mismatch { what: "a value without noise may leave only a run that is planned as not private" });
         }
-        self.reveals();
+        self.on_reveal();
         Ok(value.value)
     }
 

@@ -21,15 +21,15 @@ impl Amount {
     pub fn round_up(x: f64) -> Result<Amount> {
         let pico = x * UNIT;
         let near = (pico - pico.round()).abs() <= 1e-3 && pico.round() >= 1.0;
-        Amount::whole(if near { pico.round() } else { pico.next_up().ceil() }, x)
+        Amount::of_integer(if near { pico.round() } else { pico.next_up().ceil() }, x)
     }
 
     /// The largest amount that is not above the number.
     pub fn down(x: f64) -> Result<Amount> {
-        Amount::whole((x * UNIT).next_down().floor().max(0.0), x)
+        Amount::of_integer((x * UNIT).next_down().floor().max(0.0), x)
     }
 
-    fn whole(pico: f64, x: f64) -> Result<Amount> {
+    fn of_integer(pico: f64, x: f64) -> Result<Amount> {
         // Up to 10^6, and never a number that sums would lose.
         if x >= 0.0 && pico <= 1e18 {
             return Ok(Amount(pico as u64));

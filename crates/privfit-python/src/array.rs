@@ -144,7 +144,7 @@ impl Array {
     }
 
     /// A whole number, for indices.
-    pub(crate) fn whole(&self, row: usize) -> i64 {
+    pub(crate) fn integer(&self, row: usize) -> i64 {
         assert!(row < self.rows);
         macro_rules! read {
             ($type:ty) => {
@@ -262,7 +262,7 @@ impl Pairs for Csr {
         }
         // What is out of range is left out, never read.
         let most = self.values.rows.min(self.indices.rows);
-        let place = |row: usize| usize::try_from(self.starts.whole(row)).unwrap_or(0).min(most);
+        let place = |row: usize| usize::try_from(self.starts.integer(row)).unwrap_or(0).min(most);
         let cells = place(row)..place(row + 1);
         // As SciPy makes them: no question of type and place for every cell.
         if let (Some(values), Some(indices)) = (self.values.slice::<f64>(Kind::F64), self.indices.slice::<i32>(Kind::I32)) {
@@ -274,7 +274,7 @@ impl Pairs for Csr {
             return out.extend(indices.iter().zip(values).filter(|p| inside(*p.0)).map(|(i, x)| (*i as u32, *x)));
         }
         for at in cells {
-            let index = self.indices.whole(at);
+            let index = self.indices.integer(at);
             if (0..self.width as i64).contains(&index) {
                 out.push((index as u32, self.values.at(at, 0)));
             }

@@ -3,7 +3,7 @@
 use crate::error::{misuse, raised};
 use crate::interrupt::{poll, without_lock};
 use crate::schema::Schema;
-use crate::settings::{Given, settings};
+use crate::settings::{SettingsInput, settings};
 use privfit::audit::shipped::Question;
 use privfit::audit::{FALSE_ALARM, RowMaker, Shipped, Subject, canaries, distribution, pair, precision, sensitivity};
 use privfit::data::encode::Row;
@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     epsilon: f64,
     delta: Option<f64>,
     adjacency: String,
-    settings: Given,
+    settings: SettingsInput,
 }
 
 /// Audits a method on generated records: what it claims, what was measured, and whether they contradict each other, as JSON.

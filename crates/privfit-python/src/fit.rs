@@ -6,7 +6,7 @@ use crate::interrupt::{poll, without_lock};
 use crate::ledger::session;
 use crate::model::Model;
 use crate::schema::Schema;
-use crate::settings::{Given, settings};
+use crate::settings::{SettingsInput, settings};
 use privfit::account::Adjacency;
 use privfit::certificate::Declared;
 use privfit::constraint::Constraint;
@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     adjacency: String,
     loss: Option<String>,
     method: String,
-    settings: Given,
+    settings: SettingsInput,
     allow_large_delta: bool,
     ledger: Option<String>,
     ledger_key: Option<String>,

@@ -96,7 +96,7 @@ impl Column for Codes {
     }
 
     fn cell(&self, row: usize) -> Cell<'_> {
-        let code = usize::try_from(self.codes.whole(row)).ok();
+        let code = usize::try_from(self.codes.integer(row)).ok();
         code.and_then(|code| self.values.get(code)).map_or(Cell::Missing, Value::cell)
     }
 }

@@ -15,10 +15,10 @@ pub(crate) enum Value {
 }
 
 /// The dict.
-pub(crate) type Given = BTreeMap<String, Value>;
+pub(crate) type SettingsInput = BTreeMap<String, Value>;
 
 /// Reads it as a command line is read.
-pub(crate) fn settings(given: &Given) -> PyResult<Settings> {
+pub(crate) fn settings(given: &SettingsInput) -> PyResult<Settings> {
     let mut out = Settings::default();
     for (name, value) in given {
         let text = match value {

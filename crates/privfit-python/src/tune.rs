@@ -6,7 +6,7 @@ use crate::fit::Arguments;
 use crate::interrupt::{poll, without_lock};
 use crate::model::Model;
 use crate::schema::Schema;
-use crate::settings::{Given, settings};
+use crate::settings::{SettingsInput, settings};
 use privfit::account::Adjacency;
 use privfit::engine::Threads;
 use privfit::job::Release;
@@ -20,15 +20,16 @@ use serde_json::json;
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Tuning {
-    candidates: Vec<(Option<String>, Given)>,
+    candidates: Vec<(Option<String>, SettingsInput)>,
     distribution: Option<String>,
     runs: Option<u64>,
     held_out: Option<f64>,
 }
 
 impl Tuning {
-    fn whole(self) -> PyResult<library::Tuning> {
-        let candidate = |(method, given): (Option<String>, Given)| Ok(Candidate { method, settings: settings(&given)?.0 });
+    fn parse(self) -> PyResult<library::Tuning> {
+        let candidate =
+            |(method, given): (Option<String>, SettingsInput)| Ok(Candidate { method, settings: settings(&given)?.0 });
         Ok(library::Tuning {
             candidates: self.candidates.into_iter().map(candidate).collect::<PyResult<_>>()?,
             distribution: self.distribution,
@@ -48,7 +49,7 @@ pub(crate) fn tune(
     asked: Arguments,
     tuning: Tuning,
 ) -> PyResult<Model> {
-    let (job, tuning) = (asked.job(schema)?, tuning.whole()?);
+    let (job, tuning) = (asked.job(schema)?, tuning.parse()?);
     let memory = data.memory(&schema.0, labels.as_ref().map(|l| l.get().column())).map_err(raised)?;
     without_lock(py, || {
         let entropy = asked.entropy()?;
@@ -70,7 +71,7 @@ pub(crate) fn tune_public(
     asked: Arguments,
     tuning: Tuning,
 ) -> PyResult<(Model, Vec<(usize, f64)>)> {
-    let (job, tuning) = (asked.job(schema)?, tuning.whole()?);
+    let (job, tuning) = (asked.job(schema)?, tuning.parse()?);
     let memory = data.memory(&schema.0, labels.as_ref().map(|l| l.get().column())).map_err(raised)?;
     let public = public.memory(&schema.0, public_labels.as_ref().map(|l| l.get().column())).map_err(raised)?;
     without_lock(py, || {
@@ -88,7 +89,7 @@ pub(crate) fn tune_public(
 /// What tuning would do and cost, as JSON. No data are opened.
 #[pyfunction]
 pub(crate) fn tune_plan(py: Python<'_>, schema: &Schema, asked: Arguments, tuning: Tuning) -> PyResult<String> {
-    let (job, tuning) = (asked.job(schema)?, tuning.whole()?);
+    let (job, tuning) = (asked.job(schema)?, tuning.parse()?);
     without_lock(py, || {
         let (rows, counted) = job.rows(None)?;
         let tuned = library::prepare(&job, &tuning, rows, counted)?;

@@ -193,7 +193,7 @@ impl Fields<'_> {
         }
     }
 
-    fn whole(&mut self, key: &str) -> Result<Option<u64>, Problem> {
+    fn integer(&mut self, key: &str) -> Result<Option<u64>, Problem> {
         match self.number(key)? {
             None => Ok(None),
             Some(x) if (1.0..=9e15).contains(&x) && x.fract() == 0.0 => Ok(Some(x as u64)),
@@ -317,9 +317,9 @@ fn mechanism(json: Json, place: &str) -> Result<Described, Problem> {
             Kind::Fixed(if delta == 0.0 { Event::pure(epsilon) } else { Event::Approx { epsilon, delta } })
         }
         "discrete_gaussian" => {
-            let (sigma, sensitivity) = (f.whole("sigma_int")?, f.whole("sensitivity_int")?);
+            let (sigma, sensitivity) = (f.integer("sigma_int")?, f.integer("sensitivity_int")?);
             let (sigma, sensitivity) = (f.need("sigma_int", sigma)?, f.need("sensitivity_int", sensitivity)?);
-            let dimension = f.whole("dimension")?.unwrap_or(1);
+            let dimension = f.integer("dimension")?.unwrap_or(1);
             Kind::Fixed(Event::DiscreteGaussian { sigma, sensitivity, replace_sensitivity: 2 * sensitivity, dimension })
         }
         "exponential" => {
@@ -329,10 +329,10 @@ fn mechanism(json: Json, place: &str) -> Result<Described, Problem> {
         "objective" => {
             let noise = f.number("noise_multiplier")?;
             let log_determinant = f.number("log_determinant")?;
-            let degrees = f.whole("degrees")?.unwrap_or(1);
+            let degrees = f.integer("degrees")?.unwrap_or(1);
             let replace_factor = f.number("replace_factor")?.unwrap_or(2.0);
             let output = f.number("output_noise_multiplier")?.unwrap_or(f64::INFINITY);
-            let grid_sigma = f.whole("grid_sigma")?.unwrap_or(0);
+            let grid_sigma = f.integer("grid_sigma")?.unwrap_or(0);
             Kind::Objective(
                 noise,
                 Objective {
@@ -342,7 +342,7 @@ fn mechanism(json: Json, place: &str) -> Result<Described, Problem> {
                     log_determinant: f.need("log_determinant", log_determinant)?,
                     output_noise_multiplier: output,
                     grid_sigma,
-                    dimension: f.whole("dimension")?.unwrap_or(1),
+                    dimension: f.integer("dimension")?.unwrap_or(1),
                 },
             )
         }
@@ -367,11 +367,11 @@ fn mechanism(json: Json, place: &str) -> Result<Described, Problem> {
             Sampling::Poisson(f.need("sampling_probability", rate)?)
         }
         Some("fixed_size_without_replacement") => {
-            let (batch, rows) = (f.whole("batch_size")?, f.whole("dataset_size")?);
+            let (batch, rows) = (f.integer("batch_size")?, f.integer("dataset_size")?);
             Sampling::FixedSize(f.need("batch_size", batch)?, f.need("dataset_size", rows)?)
         }
         Some("shuffled_disjoint_batches") => {
-            let (batches, epochs) = (f.whole("steps_per_epoch")?, f.whole("epochs")?);
+            let (batches, epochs) = (f.integer("steps_per_epoch")?, f.integer("epochs")?);
             Sampling::Shuffled(batches.unwrap_or(1), f.need("epochs", epochs)?)
         }
         Some(other) => {
@@ -380,7 +380,7 @@ fn mechanism(json: Json, place: &str) -> Result<Described, Problem> {
             ));
         }
     };
-    let count = f.whole("count")?.unwrap_or(1);
+    let count = f.integer("count")?.unwrap_or(1);
     f.finish("the keys of its type, count, sampling and the keys of its sampling")?;
     Ok(Described { kind: described, sampling, count })
 }

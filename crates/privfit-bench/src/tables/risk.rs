@@ -3,7 +3,7 @@
 
 use super::cell::{Fit, Outcome, Point, fits, without_privacy};
 use super::record::{Record, Records};
-use super::sets::{Set, whole};
+use super::sets::{Set, all_rows};
 use super::{Options, each_on_two_cores};
 use crate::Failure;
 use crate::progress::Bar;
@@ -99,7 +99,7 @@ pub(super) fn run(options: &Options, records: &Records) -> Result<(), Failure> {
         if tasks.is_empty() {
             continue;
         }
-        let (set, rows) = whole(&options.shared, file)?;
+        let (set, rows) = all_rows(&options.shared, file)?;
         let probe = fit_of(&set, loss, "objective", 0.0, 1.0, 0.0);
         let built = prepare(&super::cell::job(&set, &probe), set.rows, false)?.problem.build_loss(1)?;
         let settings: &[(&str, f64)] = if loss == "logistic" { &[("slope_clip", 1.0)] } else { &[] };

@@ -183,7 +183,7 @@ fn table(shared: &Path, name: &str, keep: Option<usize>) -> Result<Set, Failure>
 }
 
 /// All rows of a table, also in the clear: for empirical risks.
-pub(super) fn whole(shared: &Path, name: &str) -> Result<(Set, Vec<Row>), Failure> {
+pub(super) fn all_rows(shared: &Path, name: &str) -> Result<(Set, Vec<Row>), Failure> {
     let schema = schema_of(shared, name)?;
     let source = Source { files: vec![shared.join("data").join(format!("{name}.csv.gz"))], labels: vec![] };
     let mut collector = Collector::new(&schema, true)?;

@@ -171,7 +171,7 @@ impl FitArguments {
         for (key, value) in table {
             let text = value.as_str().map(str::to_string);
             let number = value.as_float().or(value.as_integer().map(|i| i as f64));
-            let whole = value.as_integer().filter(|i| *i > 0).map(|i| i as u64);
+            let integer = value.as_integer().filter(|i| *i > 0).map(|i| i as u64);
             let paths = || -> Option<Vec<PathBuf>> {
                 match &value {
                     toml::Value::String(s) => Some(vec![base.join(s)]),
@@ -181,7 +181,7 @@ impl FitArguments {
             };
             let need_text = || text.clone().ok_or_else(|| wrong(&key, "give text in quotes"));
             let need_number = || number.ok_or_else(|| wrong(&key, "give a number"));
-            let need_whole = || whole.ok_or_else(|| wrong(&key, "give a whole number of at least 1"));
+            let need_integer = || integer.ok_or_else(|| wrong(&key, "give a whole number of at least 1"));
             let need_paths = || paths().ok_or_else(|| wrong(&key, "give a path, or a list of them"));
             match key.as_str() {
                 "data" if self.data.is_empty() => self.data = need_paths()?,
@@ -189,8 +189,8 @@ impl FitArguments {
                 "auxiliary" if self.auxiliary.is_empty() => self.auxiliary = need_paths()?,
                 "schema" if self.schema.is_none() => self.schema = Some(base.join(need_text()?)),
                 "out" if self.out.is_none() => self.out = Some(base.join(need_text()?)),
-                "rows" if self.rows.is_none() => self.rows = Some(need_whole()?),
-                "threads" if self.threads.is_none() => self.threads = Some(need_whole()? as usize),
+                "rows" if self.rows.is_none() => self.rows = Some(need_integer()?),
+                "threads" if self.threads.is_none() => self.threads = Some(need_integer()? as usize),
                 "epsilon" if self.epsilon.is_none() => self.epsilon = Some(need_number()?),
                 "delta" if self.delta.is_none() => self.delta = Some(need_number()?),
                 "adjacency" if self.adjacency.is_none() => self.adjacency = Some(need_text()?),

@@ -216,7 +216,7 @@ impl Schema {
         let name = dataset.text("name")?.unwrap_or_else(|| UNNAMED.into());
         let parent = dataset.text("parent")?;
         let unit = dataset.unit()?;
-        let rows = match (dataset.whole("rows")?, dataset.whole("units")?) {
+        let rows = match (dataset.integer("rows")?, dataset.integer("units")?) {
             (Some(_), Some(_)) => return Err(Error::misuse("[dataset] has both rows and units: give one of them")),
             (Some(_), None) if unit != UnitOfPrivacy::Row => {
                 return Err(Error::misuse("[dataset] rows: with a unit column give units = ... (how many of them)"));
@@ -442,7 +442,7 @@ impl Keys {
         Ok(Some(value))
     }
 
-    fn whole(&mut self, key: &str) -> Result<Option<u64>> {
+    fn integer(&mut self, key: &str) -> Result<Option<u64>> {
         match self.table.remove(key) {
             None => Ok(None),
             Some(Value::Integer(i)) if i > 0 => Ok(Some(i as u64)),
@@ -508,7 +508,7 @@ impl Keys {
                 let mut keys = Keys::new("dataset.unit", t);
                 let column = keys.text("column")?;
                 let column = keys.need("column", column, "give the name of the column with the identity")?;
-                let max_rows = keys.whole("max_rows")?;
+                let max_rows = keys.integer("max_rows")?;
                 let max_rows = keys.need("max_rows", max_rows, "give the most rows of one unit that count")? as usize;
                 if max_rows > 1_000_000 {
                     return keys.wrong("max_rows", "give at most 1000000");
@@ -580,7 +580,7 @@ fn features(mut keys: Keys) -> Result<(Features, Option<bool>)> {
     let intercept = keys.flag("intercept")?;
     let features = match kind.as_str() {
         "sparse" | "dense" => {
-            let dimension = keys.whole("dimension")?;
+            let dimension = keys.integer("dimension")?;
             let dimension = keys.need("dimension", dimension, "give the number of features")? as usize;
             let bound = keys.number("bound")?;
             // Cells of at most `bound` in size make rows of at most sqrt(dimension) times that.

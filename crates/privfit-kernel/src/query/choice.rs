@@ -98,7 +98,7 @@ fn pick<'id>(
     }
     let indices = agreed.into_iter().map(|i| i as usize).collect();
     let facts = || facts::<LInf>(values.grid, mechanism.event().repeated(count.max(1) as u64), values.origin.rate);
-    Ok(match run.leaves(facts, scores, Out::Indices(indices)) {
+    Ok(match run.on_release(facts, scores, Out::Indices(indices)) {
         Out::Indices(indices) => Support { indices },
         _ => Support { indices: Vec::new() },
     })
@@ -193,7 +193,7 @@ impl Query<'_> for StableSupport<'_, '_> {
         let facts =
             || Facts { what: "distance to another set", norm: LInf::NAME, sensitivity, event: self.test.event(), unit: 1.0 };
         let out = Out::Set(passed.then(|| indices.clone()), indices);
-        Ok(match run.leaves(facts, &[distance.min(1 << 40) as i64], out) {
+        Ok(match run.on_release(facts, &[distance.min(1 << 40) as i64], out) {
             Out::Set(indices, _) => indices.map(|indices| Support { indices }),
             _ => None,
         })

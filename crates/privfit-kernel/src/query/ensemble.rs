@@ -97,7 +97,7 @@ impl<'id, M> Query<'_> for Votes<'_, 'id, M> {
                 *unit_index = unit_index.wrapping_add(grid.bound as i64);
             }
         }
-        Ok(run.whole(counts, grid))
+        Ok(run.from_all_records(counts, grid))
     }
 }
 
@@ -136,7 +136,7 @@ impl<'id> Query<'_> for SupportVotes<'_, 'id> {
                 }
             }
         }
-        Ok(run.whole(counts, grid))
+        Ok(run.from_all_records(counts, grid))
     }
 }
 

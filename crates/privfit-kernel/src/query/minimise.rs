@@ -85,7 +85,7 @@ impl<'d> Query<'d> for Minimise<'_, 'd> {
             linear_bound,
             linear_grid,
         };
-        let value = run.solves(objective, self.linear.is_some())?;
+        let value = run.solve_audited(objective, self.linear.is_some())?;
         // Two certified points are each within tolerance/ridge of the minimiser. With the linear term the minimiser itself is what
         // the objective perturbation released; without it one unit moves the minimiser by its gradient bound over the ridge.
         let slack = 2.0 * self.problem.tolerance / self.problem.ridge;
@@ -101,7 +101,7 @@ impl<'d> Query<'d> for Minimise<'_, 'd> {
 
 impl Run<'_> {
     /// Solves, and in an audit looks at the gradient where the other world ended.
-    pub(crate) fn solves(&mut self, mut objective: Objective<'_>, perturbed: bool) -> Result<Vec<f64>> {
+    pub(crate) fn solve_audited(&mut self, mut objective: Objective<'_>, perturbed: bool) -> Result<Vec<f64>> {
         if !perturbed || matches!(self.audit, None | Some(Audit::Capture(_))) {
             return objective.solve();
         }

@@ -181,7 +181,7 @@ impl<M> Query<'_> for StableLabel<'_, M> {
         let sensitivity = Sensitivity { zero_out: 1, replace_one: 1 };
         let facts =
             || Facts { what: "distance to another label", norm: LInf::NAME, sensitivity, event: test.stretch(), unit: 1.0 };
-        let label = match run.leaves(facts, &[distance as i64], Out::Set(passed.then(|| vec![winner]), vec![winner])) {
+        let label = match run.on_release(facts, &[distance as i64], Out::Set(passed.then(|| vec![winner]), vec![winner])) {
             Out::Set(label, _) => label.and_then(|l| l.first().copied()),
             _ => None,
         };

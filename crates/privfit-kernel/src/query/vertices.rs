@@ -132,7 +132,7 @@ impl<'d> Query<'d> for ChooseVertex<'_, 'd> {
             event: scores.event(),
             unit: 1.0,
         };
-        Ok(match run.leaves(facts, scores.scores(), Out::Vertex(coordinate, negative)) {
+        Ok(match run.on_release(facts, scores.scores(), Out::Vertex(coordinate, negative)) {
             Out::Vertex(coordinate, negative) => (coordinate, negative),
             _ => (coordinate, negative),
         })

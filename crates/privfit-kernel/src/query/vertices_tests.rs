@@ -129,7 +129,7 @@ fn stale_scores_are_sums_for_stale_derivatives() {
 
 /// Two data sets that differ in one record, one public path: no score moves by more than the sensitivity, fresh or stale.
 #[test]
-fn one_record_moves_a_kept_score_by_its_sensitivity() {
+fn one_record_moves_a_stored_score_by_its_sensitivity() {
     let engine = Threads::new(1);
     let records: [Record; 9] = [
         (vec![], 1.0),

@@ -84,7 +84,7 @@ impl<'d> Run<'d> {
     }
 
     /// A point at which something leaves: noted in the first world, compared and replaced in the second.
-    pub(crate) fn leaves(&mut self, facts: impl FnOnce() -> Facts, integers: &[i64], out: Out) -> Out {
+    pub(crate) fn on_release(&mut self, facts: impl FnOnce() -> Facts, integers: &[i64], out: Out) -> Out {
         match &mut self.audit {
             None => out,
             Some(Audit::Capture(captured)) => {
@@ -121,7 +121,7 @@ impl<'d> Run<'d> {
     }
 
     /// A value that leaves as it is, which only a plan without a promise allows.
-    pub(crate) fn reveals(&mut self) {
+    pub(crate) fn on_reveal(&mut self) {
         match &mut self.audit {
             Some(Audit::Record(points)) => points.push(Point::Revealed),
             Some(Audit::Replay { at, movements, .. }) => {

@@ -5,7 +5,7 @@
 
 use crate::rng::Words;
 
-const WHOLE: usize = 3;
+const INTEGER: usize = 3;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Fixed {
@@ -15,12 +15,12 @@ pub(crate) struct Fixed {
 
 impl Fixed {
     fn zero(fraction: usize) -> Fixed {
-        Fixed { limbs: vec![0; WHOLE + fraction] }
+        Fixed { limbs: vec![0; INTEGER + fraction] }
     }
 
     fn one(fraction: usize) -> Fixed {
         let mut one = Fixed::zero(fraction);
-        one.limbs[WHOLE - 1] = 1;
+        one.limbs[INTEGER - 1] = 1;
         one
     }
 
@@ -31,7 +31,7 @@ impl Fixed {
             if value >> bit & 1 == 1 {
                 // Weight 2^(bit - shift); bit 0 of the limb before the point is weight 1.
                 let position = i64::from(bit) - i64::from(shift);
-                let limb = WHOLE as i64 - 1 - position.div_euclid(64);
+                let limb = INTEGER as i64 - 1 - position.div_euclid(64);
                 if (0..out.limbs.len() as i64).contains(&limb) {
                     out.limbs[limb as usize] |= 1 << position.rem_euclid(64);
                 }
@@ -54,7 +54,7 @@ impl Fixed {
     /// self - other, or zero if that is negative.
     fn subtract(&self, other: &Fixed) -> Fixed {
         if self < other {
-            return Fixed::zero(self.limbs.len() - WHOLE);
+            return Fixed::zero(self.limbs.len() - INTEGER);
         }
         let mut borrow = 0i128;
         let mut out = self.clone();
@@ -79,12 +79,12 @@ impl Fixed {
             }
             product[i] = carry as u64;
         }
-        // The product has 2 WHOLE limbs before its point.
-        Fixed { limbs: product[WHOLE..WHOLE + n].to_vec() }
+        // The product has 2 INTEGER limbs before its point.
+        Fixed { limbs: product[INTEGER..INTEGER + n].to_vec() }
     }
 
     fn times(&self, factor: u128) -> Fixed {
-        self.multiply(&Fixed::dyadic(factor, 0, self.limbs.len() - WHOLE))
+        self.multiply(&Fixed::dyadic(factor, 0, self.limbs.len() - INTEGER))
     }
 
     fn divide_small(&self, divisor: u64) -> Fixed {
@@ -107,12 +107,12 @@ impl Fixed {
     /// self / other for 0 <= self < 2 other, rounded down: one bit at a time.
     fn divide(&self, other: &Fixed) -> Fixed {
         let n = self.limbs.len();
-        let (mut rest, mut out) = (self.clone(), Fixed::zero(n - WHOLE));
-        for bit in 0..=64 * (n - WHOLE) {
+        let (mut rest, mut out) = (self.clone(), Fixed::zero(n - INTEGER));
+        for bit in 0..=64 * (n - INTEGER) {
             if rest >= *other {
                 rest = rest.subtract(other);
                 // Bit 0 has weight 1.
-                let (limb, shift) = if bit == 0 { (WHOLE - 1, 0) } else { (WHOLE + (bit - 1) / 64, 63 - (bit - 1) % 64) };
+                let (limb, shift) = if bit == 0 { (INTEGER - 1, 0) } else { (INTEGER + (bit - 1) / 64, 63 - (bit - 1) % 64) };
                 out.limbs[limb] |= 1 << shift;
             }
             rest = rest.add(&rest);
@@ -138,12 +138,12 @@ pub(crate) struct Interval {
 
 impl Interval {
     fn around(value: &Fixed, ulps: u64) -> Interval {
-        let slack = Fixed::ulps(ulps, value.limbs.len() - WHOLE);
+        let slack = Fixed::ulps(ulps, value.limbs.len() - INTEGER);
         Interval { low: value.subtract(&slack), high: value.add(&slack) }
     }
 
     fn square(&self) -> Interval {
-        let slack = Fixed::ulps(1, self.low.limbs.len() - WHOLE);
+        let slack = Fixed::ulps(1, self.low.limbs.len() - INTEGER);
         Interval { low: self.low.multiply(&self.low), high: self.high.multiply(&self.high).add(&slack) }
     }
 
@@ -152,7 +152,7 @@ impl Interval {
     }
 
     fn times(&self, factor: u128) -> Interval {
-        let slack = Fixed::ulps(1, self.low.limbs.len() - WHOLE);
+        let slack = Fixed::ulps(1, self.low.limbs.len() - INTEGER);
         Interval { low: self.low.times(factor), high: self.high.times(factor).add(&slack) }
     }
 }
@@ -182,14 +182,14 @@ pub(crate) fn exp_minus(value: u128, shift: u32, fraction: usize) -> Interval {
 /// -ln u for a uniform u in [bits, bits + 1) / 2^(64 n), given by its words, highest first. None if u may be 0.
 pub(crate) fn minus_log(words: &[u64], fraction: usize) -> Option<Interval> {
     let mut low = Fixed::zero(fraction);
-    for (limb, word) in low.limbs[WHOLE..].iter_mut().zip(words) {
+    for (limb, word) in low.limbs[INTEGER..].iter_mut().zip(words) {
         *limb = *word;
     }
     if low == Fixed::zero(fraction) {
         return None;
     }
     let mut step = Fixed::zero(fraction);
-    step.limbs[WHOLE + words.len() - 1] = 1;
+    step.limbs[INTEGER + words.len() - 1] = 1;
     let high = low.add(&step);
     Some(Interval { low: minus_log_of(&high, fraction).low, high: minus_log_of(&low, fraction).high })
 }
@@ -234,11 +234,11 @@ pub(crate) fn below_exp(
         let fraction = known.len() + 6 + (shift as usize).div_ceil(64) + (power as usize).div_ceil(64);
         let threshold = exp_minus(value, shift, fraction).times(u128::from(factor));
         let mut low = Fixed::zero(fraction);
-        low.limbs[WHOLE..WHOLE + known.len()].copy_from_slice(&known);
+        low.limbs[INTEGER..INTEGER + known.len()].copy_from_slice(&known);
         let mut step = Fixed::zero(fraction);
-        step.limbs[WHOLE + known.len() - 1] = 1;
+        step.limbs[INTEGER + known.len() - 1] = 1;
         let (mut low, step) = (low.halved(power), step.halved(power));
-        low.limbs[WHOLE - 1] += offset;
+        low.limbs[INTEGER - 1] += offset;
         let high = low.add(&step);
         if high <= threshold.low {
             return true;
@@ -302,7 +302,7 @@ mod tests {
     use super::*;
 
     fn to_f64(x: &Fixed) -> f64 {
-        x.limbs.iter().enumerate().map(|(i, &l)| l as f64 * 2f64.powi(64 * (WHOLE as i32 - 1 - i as i32))).sum()
+        x.limbs.iter().enumerate().map(|(i, &l)| l as f64 * 2f64.powi(64 * (INTEGER as i32 - 1 - i as i32))).sum()
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Expected length of the weights of a classifier, as in `output`; that of a predictor of numbers is about 1.
 const RADIUS: f64 = 10.0;
 /// Public rows are divided by their bound, which is then 1 up to rounding.
-const THROUGH: f64 = 1.0 + 1e-6;
+const LONGER: f64 = 1.0 + 1e-6;
 
 /// The ridge minimiser, with noise that meets the target of its problem.
 pub(super) struct Teacher {
@@ -44,9 +44,9 @@ impl Teacher {
             let (least, radius) = problem.size().limits(&loss, ridge, None);
             // A thousandth of the sensitivity goes to the solver.
             let tolerance = (5e-4 * longest).max(least * 1.01);
-            let error = if answers.is_some() { products_error(dimension, THROUGH, radius) } else { 0.0 };
-            let apart = |moved: f64| (moved + 2.0 * tolerance) / ridge * (1.0 + 1e-9) * THROUGH + error;
-            let noise = VectorNoise::new(false, (apart(longest), apart(2.0 * longest)), radius * THROUGH, nm, released)?;
+            let error = if answers.is_some() { products_error(dimension, LONGER, radius) } else { 0.0 };
+            let apart = |moved: f64| (moved + 2.0 * tolerance) / ridge * (1.0 + 1e-9) * LONGER + error;
+            let noise = VectorNoise::new(false, (apart(longest), apart(2.0 * longest)), radius * LONGER, nm, released)?;
             Ok((ridge, tolerance, radius, noise))
         };
         let event = |nm: f64| parts(nm).map(|p| p.3.event(released));

@@ -4,66 +4,41 @@
 //! not null, and a null unit adds nothing. In each column its vector has no negative entry and a sum of at most W, so that its length is at
 //! most W, and at most W sqrt(F) in all: that is how far it moves the sum when it becomes null, or is added or removed. Two such vectors
 //! have an inner product of at least 0, so that one in the place of the other moves the sum by at most W sqrt(2 F). All of it holds on the
-//! integers. A row with a byte that is no cell of its column counts as null, whatever else it holds.
+//! integers.
 
 use crate::batch::Batch;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::mechanism::GridKind;
 use crate::norm::L2;
-use crate::store::cells::MOST_CELLS;
 use crate::value::{Bounded, Noise};
 use std::ops::Range;
 
-/// First place of each column in a list over all cells, and the end.
-pub(crate) fn places(cells: &[usize]) -> Vec<usize> {
-    let mut end = 0;
-    let mut out: Vec<usize> = cells
-        .iter()
-        .map(|count| {
-            end += count;
-            end - count
-        })
-        .collect();
-    out.push(end);
-    out
-}
-
-/// Whether every byte is a cell of its column.
-#[inline]
-pub(crate) fn known(row: &[u8], cells: &[usize]) -> bool {
-    row.iter().zip(cells).all(|(byte, count)| usize::from(*byte) < *count)
-}
-
 impl Batch<'_> {
-    /// Counts by cell; `cells` is how many each column has. The mechanism must come from `Gaussian::for_counts` with as many columns.
+    /// Counts by cell, column after column; `cells` is how many each has. The mechanism must come from `Gaussian::for_counts` with as many columns.
     pub fn cell_counts<'id>(&self, noise: &Noise<'id, L2>, cells: &[usize]) -> Result<Bounded<'id, L2>> {
-        let Some(table) = self.data.cells.as_ref().filter(|t| t.columns() == cells.len()) else {
-            return Err(Error::Mismatch { what: "these records have no cells, or of another number of columns" });
-        };
-        if cells.iter().any(|count| !(1..=MOST_CELLS).contains(count)) {
-            return Err(Error::Mismatch { what: "a column has from 1 to 255 cells" });
-        }
-        let places = places(cells);
-        let nothing = vec![0u8; cells.len()];
-        let dimension = places[cells.len()];
-        let grid = self.grid(noise, dimension, &[GridKind::Counts { columns: cells.len() }])?;
-        let add = |range: Range<usize>, out: &mut [i64]| {
-            self.chosen.each(range, |unit_index| {
-                let rows = self.data.rows_of(unit_index);
-                let weight = (grid.bound / rows.len().max(1) as u64) as i64;
-                for row in rows {
-                    // A null row adds zeros to first cells: nearly as much work as any other.
-                    let (row, weight) = match table.row(row).filter(|row| known(row, cells)) {
-                        Some(row) => (row, weight),
-                        None => (nothing.as_slice(), 0),
-                    };
-                    for (byte, place) in row.iter().zip(&places) {
-                        let count = &mut out[place + usize::from(*byte)];
-                        *count = count.wrapping_add(weight);
-                    }
+        let table = self.cells(cells)?;
+        let grid = self.grid(noise, cells.iter().sum(), &[GridKind::Counts { columns: cells.len() }])?;
+        let data = self.data;
+        let marks = self.chosen.marks(data.unit_count());
+        let add = |units: Range<usize>, out: &mut [i64]| {
+            // Counts of all bytes: those of null rows fall where nobody looks.
+            let mut counts = vec![0i64; 256 * cells.len()];
+            for unit_index in units {
+                let rows = data.rows_of(unit_index);
+                let takes_part = marks.as_ref().is_none_or(|m| m[unit_index]);
+                let weight = if takes_part { (grid.bound / rows.len().max(1) as u64) as i64 } else { 0 };
+                for column in 0..cells.len() {
+                    table.each_piece(rows.clone(), column, |_, bytes| {
+                        for byte in bytes {
+                            let count = &mut counts[256 * column + usize::from(*byte)];
+                            *count = count.wrapping_add(weight);
+                        }
+                    });
                 }
-            });
+            }
+            let known = counts.chunks(256).zip(cells).flat_map(|(own, count)| &own[..*count]);
+            out.iter_mut().zip(known).for_each(|(o, c)| *o = o.wrapping_add(*c));
         };
-        Ok(self.finish(self.share(1, dimension, &add), grid))
+        Ok(self.finish(self.share(1, cells.iter().sum(), &add), grid))
     }
 }

@@ -3,7 +3,12 @@
 pub(crate) mod block_gradient;
 pub(crate) mod blocks;
 pub(crate) mod cell_counts;
+pub(crate) mod cell_features;
 pub(crate) mod cell_gradient;
+pub(crate) mod cell_pairs;
+pub(crate) mod cell_pass;
+pub(crate) mod cell_scores;
+pub(crate) mod cell_trees;
 pub(crate) mod choice;
 pub(crate) mod columns;
 pub(crate) mod contribution;

@@ -1,6 +1,6 @@
 //! Collects records one at a time, each by a rule that looks at no other record.
 
-use super::cells::{Cells, NULL, NULL_LABEL};
+use super::cells::{CellsBuilder, NULL_LABEL};
 use super::compressed::CompressedBuilder;
 use super::dataset::{Dataset, RowShape, next_id};
 use super::dense::PADDING;
@@ -44,8 +44,7 @@ pub struct DatasetBuilder {
     shape: RowShape,
     directory: Option<PathBuf>,
     rows: Collected,
-    /// Cells, and how many columns there are.
-    cells: Option<(Growing<u8>, usize)>,
+    cells: Option<CellsBuilder>,
     labels: Growing<f32>,
     units: Option<Growing<usize>>,
     place: Option<(usize, usize)>,
@@ -72,15 +71,12 @@ impl DatasetBuilder {
         DatasetBuilder::collecting(shape, None)
     }
 
-    /// For tables whose rows are cells, one byte to a column, with at most so many rows to a unit. There are no features: gradients and
+    /// For tables whose rows are cells: so many cells to each column, and at most so many rows to a unit. There are no features: gradients and
     /// contributions find rows of zeros.
-    pub fn of_cells(_entropy: &Entropy, columns: usize, rows_per_unit: Option<usize>) -> Result<DatasetBuilder> {
-        if columns == 0 || columns > u16::MAX as usize {
-            return Err(Error::domain("columns", columns, "give a number from 1 to 65535"));
-        }
+    pub fn of_cells(_entropy: &Entropy, cells: &[usize], rows_per_unit: Option<usize>) -> Result<DatasetBuilder> {
         let shape = RowShape { dimension: 1, row_norm: 1.0, sparse: false, rows_per_unit };
         let mut out = DatasetBuilder::new(_entropy, shape)?;
-        out.cells = Some((Growing::new(None)?, columns));
+        out.cells = Some(CellsBuilder::new(cells, None)?);
         Ok(out)
     }
 
@@ -112,7 +108,7 @@ impl DatasetBuilder {
         }
         let place = self.place;
         let cells = match &self.cells {
-            Some((_, columns)) => Some((Growing::new(Some(directory))?, *columns)),
+            Some(cells) => Some(CellsBuilder::new(cells.counts(), Some(directory))?),
             None => None,
         };
         Ok(DatasetBuilder { place, cells, ..DatasetBuilder::collecting(self.shape, Some(directory.into()))? })
@@ -151,11 +147,10 @@ impl DatasetBuilder {
         self.keep_dense();
     }
 
-    /// Adds a row of cells, for builders made by `of_cells`; other builders take it as a row of zeros. A row that does not have a byte for each
-    /// column, that begins with the byte 255, or whose label is not a finite number is null.
+    /// Adds a row of cells, for builders made by `of_cells`; other builders take it as a row of zeros. A row that does not have a cell of each
+    /// column, or whose label is not a finite number, is null.
     pub fn cell_row(&mut self, row: &[u8], label: f32) {
-        let columns = self.cells.as_ref().map_or(0, |c| c.1);
-        let known = row.len() == columns && row.first().is_none_or(|byte| *byte != NULL) && label.is_finite();
+        let known = label.is_finite() && self.cells.as_ref().is_some_and(|cells| cells.knows(row));
         if !self.room_for(if known { label } else { NULL_LABEL }) {
             return;
         }
@@ -163,17 +158,15 @@ impl DatasetBuilder {
             Collected::Dense(features) => features.room(self.shape.dimension).extend((0..self.shape.dimension).map(|_| 0)),
             Collected::Sparse(rows) => rows.push(&[], &[]),
         }
-        match &mut self.cells {
-            Some((cells, _)) if known => cells.extend(row),
-            _ => self.null_cells(),
+        if let Some(cells) = &mut self.cells {
+            cells.push(known.then_some(row));
         }
     }
 
     /// The cells of a row that has none.
     fn null_cells(&mut self) {
-        if let Some((cells, columns)) = &mut self.cells {
-            let columns = *columns;
-            cells.room(columns).extend((0..columns).map(|_| NULL));
+        if let Some(cells) = &mut self.cells {
+            cells.push(None);
         }
     }
 
@@ -264,8 +257,8 @@ impl DatasetBuilder {
             }
             Collected::Sparse(sparse) => sparse.try_reserve(rows, non_zeros),
         };
-        if let Some((cells, columns)) = &mut self.cells {
-            cells.try_reserve(rows.checked_mul(*columns).ok_or(Error::Memory)?).map_err(|_| Error::Memory)?;
+        if let Some(cells) = &mut self.cells {
+            cells.try_reserve(rows).map_err(|_| Error::Memory)?;
         }
         room.and_then(|()| self.labels.try_reserve(rows)).map_err(|_| Error::Memory)
     }
@@ -284,7 +277,7 @@ impl DatasetBuilder {
         let (first, total) = self.place.unwrap_or((0, unit_count));
         let data = Dataset {
             rows: self.rows.finish(),
-            cells: self.cells.take().map(|(bytes, columns)| Cells { bytes: bytes.finish(), columns }),
+            cells: self.cells.take().map(CellsBuilder::finish),
             labels: self.labels.finish(),
             units,
             dimension: self.shape.dimension,
@@ -309,14 +302,15 @@ impl Dataset {
             RowShape { dimension: self.dimension, row_norm: self.row_norm, sparse: self.is_sparse(), rows_per_unit: units };
         let mut part = DatasetBuilder::collecting(shape, self.directory.clone())?;
         if let Some(cells) = &self.cells {
-            part.cells = Some((Growing::new(self.directory.as_deref())?, cells.columns));
+            part.cells = Some(CellsBuilder::new(cells.counts(), self.directory.as_deref())?);
         }
-        let d = self.dimension;
+        let (d, mut bytes) = (self.dimension, Vec::new());
         for unit_index in unit_count {
             for row in self.rows_of(unit_index) {
                 part.labels.push(self.labels[row]);
-                if let (Some((to, columns)), Some(from)) = (&mut part.cells, &self.cells) {
-                    to.extend(&from.bytes[row * *columns..(row + 1) * *columns]);
+                if let (Some(to), Some(from)) = (&mut part.cells, &self.cells) {
+                    from.copy_row(row, &mut bytes);
+                    to.push((!from.is_null(row)).then_some(&bytes));
                 }
                 match (&mut part.rows, &self.rows) {
                     (Collected::Dense(to), Rows::Dense(from)) => to.extend(&from[row * d..(row + 1) * d]),
@@ -371,7 +365,7 @@ impl Dataset {
             Rows::Dense(cells) => cells.len() == rows * self.dimension + PADDING,
             Rows::Sparse(sparse) => sparse.count() == rows,
         };
-        features && self.cells.as_ref().is_none_or(|c| c.bytes.len() == rows * c.columns)
+        features && self.cells.as_ref().is_none_or(|c| c.complete(rows))
     }
 
     /// Every row lies in the ball, on the integers.

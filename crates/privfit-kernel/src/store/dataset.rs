@@ -101,7 +101,7 @@ impl Dataset {
 
     /// Whether a unit of cells is null: none of its rows is known.
     pub(crate) fn is_null(&self, unit_index: usize) -> bool {
-        self.cells.as_ref().is_some_and(|cells| self.rows_of(unit_index).all(|row| cells.row(row).is_none()))
+        self.cells.as_ref().is_some_and(|cells| self.rows_of(unit_index).all(|row| cells.is_null(row)))
     }
 
     pub(crate) fn unit(&self, unit_index: usize) -> Unit<'_> {

@@ -1,0 +1,236 @@
+//! Public integer features of rows of cells: a vector for each cell of a column, and for each pair of groups of cells of two columns.
+//!
+//! *Claim.* A row has the features a T_b[c_b] for its cells (or groups of two cells) c_b and a constant k0. Tables T and k0 are public integers. The factor a is a function of the row's own
+//! cells, a whole number of 65536ths, such that a^2 sum_b |T_b[c_b]|^2 + k0^2 <= L^2. That is checked on the integers, once for each row; a row for which it does not hold has
+//! a = 0. For an integer z the row adds w T_b[c_b] and z k0 with w = trunc(z a): |w| <= |z| a, so that their squared length is at most z^2 L^2.
+
+use super::cell_pass::TILE;
+use crate::batch::Batch;
+use crate::error::{Error, Result};
+use crate::limits::ROW_LIMIT;
+use crate::memory::zeros;
+use crate::store::cells::{Cells, MOST_CELLS};
+use std::ops::Range;
+
+/// Most groups of the cells of a column in a pair.
+pub const MOST_GROUPS: usize = 32;
+
+/// Features of the cells of a column.
+#[derive(Clone, Debug)]
+pub struct ColumnFeatures {
+    /// A vector for each cell, in units of the longest row.
+    pub cells: Vec<Vec<f64>>,
+}
+
+/// Features of two columns together.
+#[derive(Clone, Debug)]
+pub struct PairFeatures {
+    /// The columns.
+    pub columns: [usize; 2],
+    /// The group of each cell of either, from 0.
+    pub groups: [Vec<u8>; 2],
+    /// A vector for each pair of groups, those of one group of the first column after each other.
+    pub pairs: Vec<Vec<f64>>,
+}
+
+/// Where a block finds its place for a row.
+#[derive(Clone, Debug)]
+enum Source {
+    Column(usize),
+    /// Places are the sum of two look-ups.
+    Pair([usize; 2], [Box<[u16; 256]>; 2]),
+}
+
+#[derive(Clone, Debug)]
+struct Block {
+    source: Source,
+    /// Places of its histogram.
+    places: Range<usize>,
+    /// Its features.
+    features: Range<usize>,
+    /// The features of each place.
+    table: Vec<i16>,
+}
+
+/// Public features of rows of cells.
+#[derive(Clone, Debug)]
+pub struct CellFeatures {
+    cells: Vec<usize>,
+    blocks: Vec<Block>,
+    /// Squared length of the features of each place.
+    squares: Vec<u64>,
+    constant: i16,
+}
+
+/// Truncated; what is not a number becomes 0, and what is too large is clipped.
+fn integer(x: f64) -> i16 {
+    (x * ROW_LIMIT as f64).clamp(-(ROW_LIMIT as f64), ROW_LIMIT as f64) as i16
+}
+
+/// Look-ups for every byte; those that are no cell find 0.
+fn by_byte(groups: &[u8], times: u16) -> Box<[u16; 256]> {
+    let mut out = Box::new([0u16; 256]);
+    out.iter_mut().zip(groups).for_each(|(o, g)| *o = u16::from(*g) * times);
+    out
+}
+
+impl CellFeatures {
+    /// From features of columns and of pairs of them, in units of the longest row, and the size of the constant one.
+    pub fn new(columns: &[ColumnFeatures], pairs: &[PairFeatures], constant: f64) -> Result<CellFeatures> {
+        if columns.is_empty() || columns.iter().any(|c| !(1..=MOST_CELLS).contains(&c.cells.len())) {
+            return Err(Error::Mismatch { what: "features have a column, and a column from 1 to 255 cells" });
+        }
+        if !(0.0..=0.9).contains(&constant) {
+            return Err(Error::domain("constant feature", constant, "give a number from 0 to 0.9"));
+        }
+        let cells: Vec<usize> = columns.iter().map(|c| c.cells.len()).collect();
+        let mut out = CellFeatures { cells, blocks: Vec::new(), squares: Vec::new(), constant: integer(constant) };
+        for (j, column) in columns.iter().enumerate() {
+            // A place for every byte, so that none is outside.
+            out.push(Source::Column(j), &column.cells, 256)?;
+        }
+        for PairFeatures { columns: [i, j], groups, pairs } in pairs {
+            let counts = groups.each_ref().map(|own| own.iter().max().map_or(0, |g| usize::from(*g) + 1));
+            let known = |j: usize, own: &[u8]| out.cells.get(j).is_some_and(|count| *count == own.len());
+            if i == j || !known(*i, &groups[0]) || !known(*j, &groups[1]) {
+                return Err(Error::Mismatch { what: "a pair has two columns, and a group for each of their cells" });
+            }
+            if counts.iter().any(|count| *count > MOST_GROUPS) || pairs.len() != counts[0] * counts[1] {
+                return Err(Error::Mismatch { what: "a pair has at most 32 groups a column, and features for each two of them" });
+            }
+            let maps = [by_byte(&groups[0], counts[1] as u16), by_byte(&groups[1], 1)];
+            out.push(Source::Pair([*i, *j], maps), pairs, pairs.len())?;
+        }
+        match out.dimension() < 1 << 31 {
+            true => Ok(out),
+            false => Err(Error::Mismatch { what: "there are fewer than 2^31 features" }),
+        }
+    }
+
+    fn push(&mut self, source: Source, vectors: &[Vec<f64>], places: usize) -> Result<()> {
+        let width = vectors.first().map_or(0, Vec::len);
+        if vectors.iter().any(|v| v.len() != width) {
+            return Err(Error::Mismatch { what: "the cells of a column have different numbers of features" });
+        }
+        let table: Vec<i16> = vectors.iter().flatten().map(|x| integer(*x)).collect();
+        let (first, feature) = (self.squares.len(), self.dimension() - 1);
+        let square = |v: &[i16]| v.iter().map(|x| u64::from(x.unsigned_abs()).pow(2)).sum::<u64>();
+        self.squares.extend((0..vectors.len()).map(|at| square(&table[at * width..(at + 1) * width])));
+        self.squares.resize(first + places, 0);
+        self.blocks.push(Block { source, places: first..first + places, features: feature..feature + width, table });
+        Ok(())
+    }
+
+    /// Features in all, the constant last.
+    pub fn dimension(&self) -> usize {
+        self.blocks.last().map_or(0, |b| b.features.end) + 1
+    }
+
+    /// Cells of each column.
+    pub fn cells(&self) -> &[usize] {
+        &self.cells
+    }
+
+    /// Places of a histogram over all blocks.
+    pub(crate) fn places(&self) -> usize {
+        self.squares.len()
+    }
+
+    /// The score that weights over the features give each place, and that of the constant; public.
+    pub(crate) fn scores(&self, weights: &[f64]) -> (Vec<f32>, f32) {
+        let unit = 1.0 / ROW_LIMIT as f64;
+        let mut out = vec![0f32; self.places()];
+        for block in &self.blocks {
+            let own = &weights[block.features.clone()];
+            let dot = |v: &[i16]| (v.iter().zip(own).map(|(t, w)| f64::from(*t) * w).sum::<f64>() * unit) as f32;
+            if !own.is_empty() {
+                out[block.places.clone()].iter_mut().zip(block.table.chunks(own.len())).for_each(|(o, v)| *o = dot(v));
+            }
+        }
+        (out, (weights[self.dimension() - 1] * f64::from(self.constant) * unit) as f32)
+    }
+
+    /// The public tables times a histogram over all places, and the constant times what was added up for it. Integers wrap.
+    pub(crate) fn project(&self, histogram: &[i64], constant: i64) -> Vec<i64> {
+        let mut out = vec![0i64; self.dimension()];
+        for block in &self.blocks {
+            let own = &mut out[block.features.clone()];
+            if own.is_empty() {
+                continue;
+            }
+            for (features, count) in block.table.chunks(own.len()).zip(&histogram[block.places.clone()]) {
+                own.iter_mut().zip(features).for_each(|(o, t)| *o = o.wrapping_add(count.wrapping_mul(i64::from(*t))));
+            }
+        }
+        out[self.dimension() - 1] = constant.wrapping_mul(i64::from(self.constant));
+        out
+    }
+
+    /// Calls with each row of a range and its place, block after block; a tile at the most.
+    #[inline(always)]
+    pub(crate) fn each_place(&self, cells: &Cells, rows: Range<usize>, mut f: impl FnMut(usize, usize)) {
+        let mut second = [0u16; TILE];
+        for block in &self.blocks {
+            let first = block.places.start;
+            match &block.source {
+                Source::Column(j) => cells.each_piece(rows.clone(), *j, |at, bytes| {
+                    bytes.iter().enumerate().for_each(|(i, byte)| f(at + i, first + usize::from(*byte)));
+                }),
+                Source::Pair([i, j], [left, right]) => {
+                    cells.each_piece(rows.clone(), *j, |at, bytes| {
+                        second[at..].iter_mut().zip(bytes).for_each(|(s, byte)| *s = right[usize::from(*byte)]);
+                    });
+                    cells.each_piece(rows.clone(), *i, |at, bytes| {
+                        for (k, (byte, s)) in bytes.iter().zip(&second[at..]).enumerate() {
+                            f(at + k, first + usize::from(left[usize::from(*byte)] + s));
+                        }
+                    });
+                }
+            }
+        }
+    }
+
+    /// The factor of a row with so long features, in 65536ths: as large as the ball allows.
+    fn factor(&self, square: u64) -> u16 {
+        let room = u128::from(ROW_LIMIT * ROW_LIMIT) - u128::from(self.constant.unsigned_abs()).pow(2);
+        fitting(u128::from(square), room)
+    }
+}
+
+/// The largest whole number of 65536ths a with a^2 square <= room, up to one of them, checked exactly; 0 if none was found.
+pub(crate) fn fitting(square: u128, room: u128) -> u16 {
+    let guess = ((room as f64 / square.max(1) as f64).sqrt() * 65536.0).clamp(0.0, 65535.0) as u16;
+    let fits = |a: &u16| u128::from(*a).pow(2).checked_mul(square).is_some_and(|long| long <= room << 32);
+    [guess, guess.saturating_sub(1)].into_iter().find(fits).unwrap_or(0)
+}
+
+/// The factors of all rows for some features: private, and kept in the kernel.
+pub struct CellRows {
+    pub(crate) data: u64,
+    pub(crate) factors: Vec<u16>,
+    pub(crate) features: CellFeatures,
+}
+
+impl CellRows {
+    /// The features that they are for.
+    pub fn features(&self) -> &CellFeatures {
+        &self.features
+    }
+}
+
+impl Batch<'_> {
+    /// The factors of these records for some features.
+    pub fn cell_rows(&self, features: CellFeatures) -> Result<CellRows> {
+        let cells = self.cells(&features.cells)?;
+        let mut factors = zeros::<u16>(self.data.labels.len());
+        let tile = |start: usize| {
+            let rows = start * TILE..((start + 1) * TILE).min(factors.len());
+            let mut squares = [0u64; TILE];
+            features.each_place(cells, rows.clone(), |i, place| squares[i] += features.squares[place]);
+            squares[..rows.len()].iter().map(|square| features.factor(*square)).collect::<Vec<u16>>()
+        };
+        let parts = self.seam.threads().map(0..factors.len().div_ceil(TILE), &tile);
+        factors.chunks_mut(TILE).zip(parts).for_each(|(to, from)| to.copy_from_slice(&from));
+        Ok(CellRows { data: self.data.id, factors, features })
+    }
+}

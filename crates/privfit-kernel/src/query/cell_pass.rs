@@ -1,0 +1,98 @@
+//! A pass over rows of cells: their derivatives as integers, in tiles of rows that no unit's privacy depends on.
+//!
+//! *Claim.* Derivatives of a row at its scores are clipped on the integers, to at most R for all outputs together, and divided by how many rows its unit has,
+//! truncated. If the integer features of a row have the length L at most, then derivative times features have R L over that number, and those of
+//! all rows of a unit R L together: that is how far a unit moves the sum when it becomes null, or is added or removed; another one in its place moves it by twice as much.
+//! Null rows have a label that no loss knows, so that their derivatives are 0.
+
+use super::gradient::DerivativeGrid;
+use crate::batch::Batch;
+use crate::error::{Error, Result};
+use crate::limits::ROW_LIMIT;
+use crate::loss::Loss;
+use crate::mechanism::{Grid, GridKind};
+use crate::memory::zeros;
+use crate::norm::L2;
+use crate::store::cells::Cells;
+use crate::value::Noise;
+use std::ops::Range;
+
+/// Rows that are looked at together.
+pub(crate) const TILE: usize = 1024;
+
+/// What a tile of rows works with.
+pub(crate) struct Tile {
+    /// Scores, row after row.
+    pub(crate) scores: Vec<f32>,
+    derivatives: Vec<f32>,
+    /// Derivatives over the rows of the unit, row after row.
+    pub(crate) integers: Vec<i16>,
+}
+
+impl Tile {
+    fn new(outputs: usize) -> Tile {
+        Tile { scores: vec![0.0; TILE * outputs], derivatives: vec![0.0; TILE * outputs], integers: vec![0; TILE * outputs] }
+    }
+}
+
+impl<'d> Batch<'d> {
+    /// The cells, if there are so many for each column.
+    pub(crate) fn cells(&self, counts: &[usize]) -> Result<&'d Cells> {
+        let cells = self.data.cells.as_ref().filter(|cells| cells.counts() == counts);
+        cells.ok_or(Error::Mismatch { what: "these records have no cells, or others than the features are for" })
+    }
+
+    /// The grid of gradients of so many coordinates, and how derivatives become integers on it.
+    pub(crate) fn cell_grid(&self, noise: &Noise<'_, L2>, dimension: usize, loss: &Loss) -> Result<(Grid, DerivativeGrid)> {
+        loss.validate()?;
+        let grid = self.grid(noise, dimension, &[GridKind::Gradient])?;
+        let derivatives = DerivativeGrid::new(loss, &grid, ROW_LIMIT).filter(|_| (grid.clip / loss.lipschitz - 1.0).abs() < 1e-9);
+        let what = "gradients of cells need Gaussian::for_gradients with clip = loss constant";
+        Ok((grid, derivatives.ok_or(Error::Mismatch { what })?))
+    }
+
+    /// Adds up rows tile by tile: `score` fills in the scores of a tile's rows, `add` adds what they contribute to the sum.
+    pub(crate) fn cell_share(
+        &self,
+        loss: &Loss,
+        derivatives: DerivativeGrid,
+        dimension: usize,
+        score: &(dyn Fn(Range<usize>, &mut [f32]) + Sync),
+        add: &(dyn Fn(Range<usize>, &Tile, &mut [i64]) + Sync),
+    ) -> Vec<i64> {
+        let (data, k) = (self.data, loss.outputs);
+        let marks = self.chosen.marks(data.unit_count());
+        let pass = |units: Range<usize>, out: &mut [i64]| {
+            if units.is_empty() {
+                return;
+            }
+            let rows = data.rows_of(units.start).start..data.rows_of(units.end - 1).end;
+            // By how much each row is divided, and 0 for those that do not take part.
+            let mut parts = Vec::new();
+            if data.units.is_some() || marks.is_some() {
+                parts = zeros::<i32>(rows.len());
+                for unit_index in units {
+                    let own = data.rows_of(unit_index);
+                    let count = if marks.as_ref().is_none_or(|m| m[unit_index]) { own.len() as i32 } else { 0 };
+                    parts[own.start - rows.start..own.end - rows.start].fill(count);
+                }
+            }
+            let mut tile = Tile::new(k);
+            for start in rows.clone().step_by(TILE) {
+                let part = start..(start + TILE).min(rows.end);
+                let n = part.len();
+                score(part.clone(), &mut tile.scores[..n * k]);
+                let (scores, labels) = (&tile.scores[..n * k], &data.labels[part.clone()]);
+                derivatives.of_rows(loss, scores, labels, &mut tile.derivatives[..n * k], &mut tile.integers[..n * k]);
+                if !parts.is_empty() {
+                    let parts = &parts[start - rows.start..][..n];
+                    for (own, count) in tile.integers.chunks_mut(k).zip(parts) {
+                        own.iter_mut().for_each(|z| *z = i32::from(*z).checked_div(*count).unwrap_or(0) as i16);
+                    }
+                }
+                add(part, &tile, out);
+            }
+        };
+        self.share(1, dimension, &pass)
+    }
+}

@@ -107,7 +107,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
             let entropy = Entropy::system().map_err(privfit::Error::from)?;
             let prepared = prepare(&job, n, false)?;
             let records = match &mut in_memory {
-                Some(rows) => load_from(rows, &schema, &entropy)?,
+                Some(rows) => load_from(rows, &schema, None, &entropy)?,
                 None => {
                     count(&train, &schema)?;
                     prepared.open(&train, &entropy)?

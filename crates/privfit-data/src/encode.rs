@@ -4,6 +4,7 @@
 //! into the unit ball. Whatever is wrong with a cell has a fixed answer: a missing or unreadable number is the middle of its range, an
 //! unlisted category is none of the listed ones, a record that can't be read is the null record. Nobody is told.
 
+use super::cells::{CellGrid, CellKind};
 use super::{Cell, Record};
 use crate::error::{Error, Result};
 use crate::schema::{Feature, Features, Scaling, Schema, TargetValues, UnitOfPrivacy};
@@ -22,6 +23,8 @@ pub struct Row {
     pub dense: Vec<f64>,
     /// Index-value pairs, for sparse rows.
     pub pairs: Vec<(u32, f64)>,
+    /// A cell of each column, for models of cells; empty for the null record.
+    pub cells: Vec<u8>,
     /// Class number, or target in [-1, 1], or `COUNTS` where there is no target, or `UNKNOWN`.
     pub label: f32,
     /// The target in its own units, where it is a number.
@@ -121,6 +124,27 @@ pub struct Encoder {
     plain: Option<(Vec<f64>, Vec<f64>)>,
     /// Rows are not divided by a length.
     full_length: bool,
+    /// Rows are cells: where each column is, and its rule.
+    cells: Option<Vec<(usize, CellRule)>>,
+}
+
+/// How a value becomes a cell.
+struct CellRule {
+    kind: CellKind,
+    values: Lookup,
+}
+
+impl CellRule {
+    fn apply(&self, cell: Cell<'_>) -> u8 {
+        match self.kind {
+            CellKind::Category { .. } => self.kind.of_category(self.values.find(cell)),
+            CellKind::Number { .. } => self.kind.of_number(number(cell)).unwrap_or_default(),
+        }
+    }
+}
+
+fn missing_column(name: &str) -> Error {
+    Error::misuse(format!("the file has no column {name:?} that the schema names: check the header, or the schema"))
 }
 
 /// Far from where a square overflows.
@@ -130,9 +154,7 @@ impl Encoder {
     /// For a schema and the columns of a file. A header unlike the schema is a misuse; it is public.
     pub fn new(schema: &Schema, header: &[String], labelled: bool) -> Result<Encoder> {
         let find = |name: &str| {
-            header.iter().position(|h| h == name).ok_or_else(|| {
-                Error::misuse(format!("the file has no column {name:?} that the schema names: check the header, or the schema"))
-            })
+            header.iter().position(|h| h == name).ok_or_else(|| missing_column(name))
         };
         let mut columns = Vec::new();
         let mut offset = 0;
@@ -190,7 +212,26 @@ impl Encoder {
             longest_square,
             largest,
             full_length: false,
+            cells: None,
         })
+    }
+
+    /// The same for rows of cells, in the place of features.
+    pub fn with_cells(self, grid: &CellGrid, header: &[String]) -> Result<Encoder> {
+        let rule = |c: &super::cells::CellColumn| {
+            let at = header.iter().position(|h| *h == c.name);
+            let values = match &c.kind {
+                CellKind::Category { values, .. } => Lookup::new(values),
+                CellKind::Number { .. } => Lookup::new(&[]),
+            };
+            at.map(|at| (at, CellRule { kind: c.kind.clone(), values })).ok_or_else(|| missing_column(&c.name))
+        };
+        Ok(Encoder { cells: Some(grid.columns.iter().map(rule).collect::<Result<_>>()?), ..self })
+    }
+
+    /// Whether rows are cells.
+    pub fn of_cells(&self) -> bool {
+        self.cells.is_some()
     }
 
     /// The same, without the last step: rows that are not divided by a length. Not for the kernel.
@@ -219,7 +260,11 @@ impl Encoder {
     pub fn encode(&self, record: Record<'_>, label: Option<Cell<'_>>, row: &mut Row) {
         row.pairs.clear();
         row.dense.clear();
+        row.cells.clear();
         (row.label, row.target) = (UNKNOWN, f64::NAN);
+        if let Some(columns) = &self.cells {
+            return self.encode_cells(columns, record, label, row);
+        }
         let own = self.dimension - usize::from(self.intercept);
         if !self.sparse {
             row.dense.resize(own, 0.0);
@@ -298,6 +343,22 @@ impl Encoder {
             (Label::Any, _) => row.label = if self.readable(record) { COUNTS } else { UNKNOWN },
             (_, Some(cell)) => (row.label, row.target) = self.label(cell),
             (_, None) => {}
+        }
+    }
+
+    /// Cells and label of a record of a table; a record that can't be read has no cells.
+    fn encode_cells(&self, columns: &[(usize, CellRule)], record: Record<'_>, label: Option<Cell<'_>>, row: &mut Row) {
+        let at = |column: usize| match record {
+            Record::Cells(cells) => cells.get(column).copied().unwrap_or(Cell::Missing),
+            Record::Dense(values) => values.get(column).map_or(Cell::Missing, |x| Cell::Number(*x)),
+            Record::Sparse(..) | Record::Broken => Cell::Missing,
+        };
+        if matches!(record, Record::Sparse(..) | Record::Broken) {
+            return;
+        }
+        row.cells.extend(columns.iter().map(|(column, rule)| rule.apply(at(*column))));
+        if let Some(cell) = label.or_else(|| self.target.map(at)) {
+            (row.label, row.target) = self.label(cell);
         }
     }
 

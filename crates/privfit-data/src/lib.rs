@@ -5,6 +5,7 @@
 //! record depends on that record's bytes alone: a bad record is `Record::Broken`, never an error and never a changed neighbour.
 //! Damage of the file as a whole (a cut-off block, a wrong magic) is `Error::Host` once records are being read.
 
+pub mod cells;
 pub mod csv;
 pub mod decode;
 mod dense;

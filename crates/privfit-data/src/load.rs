@@ -1,5 +1,6 @@
 //! From files to records in the kernel: counts first (public), then reads every record once and encodes it as it comes.
 
+use super::cells::CellGrid;
 use super::encode::{Encoder, Row, is_sparse};
 use super::{
     Cell, Reader, Record,
@@ -51,7 +52,10 @@ pub struct UnitRange {
 
 /// Where encoded rows are collected.
 pub fn builder(source: &dyn Records, shape: RowShape, entropy: &Entropy) -> Result<DatasetBuilder> {
-    let mut builder = DatasetBuilder::new(entropy, shape)?;
+    placed(source, DatasetBuilder::new(entropy, shape)?)
+}
+
+fn placed(source: &dyn Records, mut builder: DatasetBuilder) -> Result<DatasetBuilder> {
     if let Some(directory) = source.directory() {
         builder = builder.on_disk(directory)?;
     }
@@ -234,21 +238,27 @@ pub fn check_labels(source: &Source, schema: &Schema) -> Result<()> {
 
 /// Reads and encodes everything. After the first record nothing but the host can fail.
 ///
-/// `rows` is the number of records where it is public and known; where it is not, nothing is compared with it.
-pub fn load(source: &dyn Records, schema: &Schema, entropy: &Entropy, rows: Option<u64>) -> Result<Dataset> {
+/// `rows` is the number of records where it is public and known; where it is not, nothing is compared with it. With a grid rows are cells, in the
+/// place of features.
+pub fn load(
+    source: &dyn Records,
+    schema: &Schema,
+    grid: Option<&CellGrid>,
+    entropy: &Entropy,
+    rows: Option<u64>,
+) -> Result<Dataset> {
     source.check(schema)?;
     let rows_per_unit = rows_per_unit(schema);
-    let shape = RowShape { dimension: schema.dimension(), row_norm: 1.0, sparse: is_sparse(schema), rows_per_unit };
-    let mut builder = builder(source, shape, entropy)?;
+    let mut builder = placed(source, empty(schema, grid, entropy)?)?;
     let own = source.share().is_none();
     if let (None, Some(rows), true) = (rows_per_unit, rows, own) {
         builder.reserve(usize::try_from(rows).map_err(|_| Error::Host)?, 0)?;
     }
-    let mut loader = Loader { builder, units: Units::default() };
+    let mut loader = Loader { builder, units: Units::default(), of_cells: grid.is_some() };
     let mut labels: Option<std::vec::IntoIter<(f32, f64)>> = None;
     for part in 0..source.parts() {
         let mut reader = source.open(part, schema)?;
-        let encoder = Encoder::new(schema, reader.columns(), true)?;
+        let encoder = encoder(schema, grid, reader.as_ref())?;
         if part == 0 {
             let all = read_labels(source, schema, &encoder)?;
             if let (Some(rows), Some(all), true) = (rows, &all, own)
@@ -264,13 +274,30 @@ pub fn load(source: &dyn Records, schema: &Schema, entropy: &Entropy, rows: Opti
 }
 
 /// Encodes the records of one reader that holds its labels itself.
-pub fn load_from(reader: &mut dyn Reader, schema: &Schema, entropy: &Entropy) -> Result<Dataset> {
-    let rows_per_unit = rows_per_unit(schema);
-    let shape = RowShape { dimension: schema.dimension(), row_norm: 1.0, sparse: is_sparse(schema), rows_per_unit };
-    let encoder = Encoder::new(schema, reader.columns(), true)?;
-    let mut loader = Loader { builder: DatasetBuilder::new(entropy, shape)?, units: Units::default() };
+pub fn load_from(reader: &mut dyn Reader, schema: &Schema, grid: Option<&CellGrid>, entropy: &Entropy) -> Result<Dataset> {
+    let encoder = encoder(schema, grid, reader)?;
+    let mut loader = Loader { builder: empty(schema, grid, entropy)?, units: Units::default(), of_cells: grid.is_some() };
     loader.read(reader, &encoder, &mut None)?;
-    loader.finish(rows_per_unit, entropy)
+    loader.finish(rows_per_unit(schema), entropy)
+}
+
+fn encoder(schema: &Schema, grid: Option<&CellGrid>, reader: &dyn Reader) -> Result<Encoder> {
+    let encoder = Encoder::new(schema, reader.columns(), true)?;
+    match grid {
+        Some(grid) => encoder.with_cells(grid, reader.columns()),
+        None => Ok(encoder),
+    }
+}
+
+fn empty(schema: &Schema, grid: Option<&CellGrid>, entropy: &Entropy) -> Result<DatasetBuilder> {
+    let rows_per_unit = rows_per_unit(schema);
+    Ok(match grid {
+        Some(grid) => DatasetBuilder::of_cells(entropy, &grid.counts(), rows_per_unit)?,
+        None => {
+            let shape = RowShape { dimension: schema.dimension(), row_norm: 1.0, sparse: is_sparse(schema), rows_per_unit };
+            DatasetBuilder::new(entropy, shape)?
+        }
+    })
 }
 
 pub(super) fn rows_per_unit(schema: &Schema) -> Option<usize> {
@@ -283,6 +310,15 @@ pub(super) fn rows_per_unit(schema: &Schema) -> Option<usize> {
 struct Loader {
     builder: DatasetBuilder,
     units: Units,
+    of_cells: bool,
+}
+
+fn put(builder: &mut DatasetBuilder, row: &Row, of_cells: bool) {
+    match row.pairs.is_empty() {
+        _ if of_cells => builder.cell_row(&row.cells, row.label),
+        true => builder.row(&row.dense, row.label),
+        false => builder.sparse_row(&row.pairs, row.label),
+    }
 }
 
 impl Loader {
@@ -292,7 +328,8 @@ impl Loader {
         encoder: &Encoder,
         labels: &mut Option<std::vec::IntoIter<(f32, f64)>>,
     ) -> Result<()> {
-        let (unit_column, as_is, sparse) = (encoder.unit_column(), encoder.as_is(), encoder.sparse());
+        let (unit_column, of_cells) = (encoder.unit_column(), encoder.of_cells());
+        let (as_is, sparse) = (encoder.as_is() && !of_cells, encoder.sparse());
         let mut row = Row::default();
         reader.read(&mut |record| {
             let label = labels.as_mut().map(|l| l.next().map_or(super::encode::UNKNOWN, |l| l.0));
@@ -306,8 +343,7 @@ impl Loader {
             encoder.encode(record, None, &mut row);
             row.label = label.unwrap_or(row.label);
             match (unit_column, record) {
-                (None, _) if row.pairs.is_empty() => self.builder.row(&row.dense, row.label),
-                (None, _) => self.builder.sparse_row(&row.pairs, row.label),
+                (None, _) => put(&mut self.builder, &row, of_cells),
                 (Some(column), Record::Cells(cells)) => self.units.keep(cells.get(column).copied(), &row),
                 // A record that can't be read belongs to nobody and adds nothing.
                 (Some(_), _) => {}
@@ -317,7 +353,8 @@ impl Loader {
 
     fn finish(mut self, rows_per_unit: Option<usize>, entropy: &Entropy) -> Result<Dataset> {
         if let Some(most) = rows_per_unit {
-            self.units.build(&mut self.builder, most, entropy)?;
+            let of_cells = self.of_cells;
+            self.units.build(&mut self.builder, most, of_cells, entropy)?;
         }
         Ok(self.builder.build())
     }
@@ -349,7 +386,7 @@ impl Units {
     }
 
     /// Hands over at most so many rows of each unit, chosen by coins that do not depend on the rows.
-    fn build(self, builder: &mut DatasetBuilder, most: usize, entropy: &Entropy) -> Result<()> {
+    fn build(self, builder: &mut DatasetBuilder, most: usize, of_cells: bool, entropy: &Entropy) -> Result<()> {
         let mut coins = entropy.for_units()?;
         for mut rows in self.rows {
             for i in 0..most.min(rows.len()) {
@@ -357,11 +394,7 @@ impl Units {
                 rows.swap(i, pick);
             }
             for row in rows.iter().take(most) {
-                if row.pairs.is_empty() {
-                    builder.row(&row.dense, row.label);
-                } else {
-                    builder.sparse_row(&row.pairs, row.label);
-                }
+                put(builder, row, of_cells);
             }
             builder.end_unit();
         }

@@ -3,6 +3,7 @@
 //!
 //! Labels are class numbers from 0, or targets scaled to [-1, 1].
 
+mod fractional;
 mod hinge;
 mod huber;
 mod huber_svm;
@@ -11,6 +12,7 @@ mod poisson;
 mod quantile;
 mod softmax;
 
+pub use fractional::fractional;
 pub use hinge::hinge;
 pub use huber::{huber, least_squares, squared};
 pub use huber_svm::huber_svm;
@@ -318,7 +320,7 @@ mod tests {
                 }
             }
             let level = [0.5, 0.9, 0.1][round];
-            for loss in [squared(width), squared(2.0), huber(width), quantile(level, width), poisson()] {
+            for loss in [squared(width), squared(2.0), huber(width), quantile(level, width), poisson(), fractional()] {
                 out.push((loss.starting_at([-1.0, -0.3, 0.0][round], [1.0, 0.25, 0.01][round]), 0));
                 out.push((loss, 0));
             }

@@ -1,8 +1,9 @@
 //! Public integer features of rows of cells: a vector for each cell of a column, and for each pair of groups of cells of two columns.
 //!
-//! *Claim.* A row has the features a T_b[c_b] for its cells (or groups of two cells) c_b and a constant k0. Tables T and k0 are public integers. The factor a is a function of the row's own
-//! cells, a whole number of 65536ths, such that a^2 sum_b |T_b[c_b]|^2 + k0^2 <= L^2. That is checked on the integers, once for each row; a row for which it does not hold has
-//! a = 0. For an integer z the row adds w T_b[c_b] and z k0 with w = trunc(z a): |w| <= |z| a, so that their squared length is at most z^2 L^2.
+//! *Claim.* A row has the features T_b[c_b] for its cells (or groups of two cells) c_b and a constant k0; tables T and k0 are public integers. Features may be long, and what a row adds is
+//! clipped: a factor a, which depends on the row's own cells alone and is a whole number of 65536ths, has a^2 sum_b |T_b[c_b]|^2 + k0^2 <= L^2. That is checked on the integers, once
+//! for each row; a row for which it does not hold has a = 0. For an integer z the row adds w T_b[c_b] and z k0 with w = trunc(z a): |w| <= |z| a, so that their squared length
+//! is at most z^2 L^2.
 
 use super::cell_pass::TILE;
 use crate::batch::Batch;
@@ -136,18 +137,29 @@ impl CellFeatures {
         self.squares.len()
     }
 
-    /// The score that weights over the features give each place, and that of the constant; public.
-    pub(crate) fn scores(&self, weights: &[f64]) -> (Vec<f32>, f32) {
+    /// The score that weights over the features give each cell of each column, then each pair of groups of each pair, and the constant.
+    pub fn curves(&self, weights: &[f64]) -> (Vec<Vec<f64>>, f64) {
         let unit = 1.0 / ROW_LIMIT as f64;
-        let mut out = vec![0f32; self.places()];
-        for block in &self.blocks {
+        let curve = |block: &Block| {
             let own = &weights[block.features.clone()];
-            let dot = |v: &[i16]| (v.iter().zip(own).map(|(t, w)| f64::from(*t) * w).sum::<f64>() * unit) as f32;
-            if !own.is_empty() {
-                out[block.places.clone()].iter_mut().zip(block.table.chunks(own.len())).for_each(|(o, v)| *o = dot(v));
-            }
+            let dot = |v: &[i16]| v.iter().zip(own).map(|(t, w)| f64::from(*t) * w).sum::<f64>() * unit;
+            let places = match block.source {
+                Source::Column(j) => self.cells[j],
+                Source::Pair(..) => block.places.len(),
+            };
+            if own.is_empty() { vec![0.0; places] } else { block.table.chunks(own.len()).map(dot).collect() }
+        };
+        (self.blocks.iter().map(curve).collect(), weights[self.dimension() - 1] * f64::from(self.constant) * unit)
+    }
+
+    /// The same in single precision, place after place.
+    pub(crate) fn scores(&self, weights: &[f64]) -> (Vec<f32>, f32) {
+        let (curves, constant) = self.curves(weights);
+        let mut out = vec![0f32; self.places()];
+        for (block, curve) in self.blocks.iter().zip(curves) {
+            out[block.places.clone()].iter_mut().zip(curve).for_each(|(o, v)| *o = v as f32);
         }
-        (out, (weights[self.dimension() - 1] * f64::from(self.constant) * unit) as f32)
+        (out, constant as f32)
     }
 
     /// The public tables times a histogram over all places, and the constant times what was added up for it. Integers wrap.

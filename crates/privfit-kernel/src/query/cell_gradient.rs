@@ -24,7 +24,7 @@ pub struct CellPoint<'w> {
     pub offsets: &'w [f64],
 }
 
-/// Public tables of the scores of all places, for each output.
+/// Public tables of the scores of all places, for each output. Scores are sums over columns: the factors of rows are for gradients alone, which they clip.
 pub(crate) struct CellTables<'p> {
     rows: &'p CellRows,
     cells: &'p Cells,
@@ -41,9 +41,7 @@ impl CellTables<'_> {
                 1 => self.rows.features.each_place(self.cells, rows.clone(), |i, place| scores[i] += table[place]),
                 _ => self.rows.features.each_place(self.cells, rows.clone(), |i, place| scores[i * k + o] += table[place]),
             }
-            for (own, factor) in scores.chunks_mut(k).zip(&self.rows.factors[rows.clone()]) {
-                own[o] = own[o] * (f32::from(*factor) * (1.0 / 65536.0)) + constant;
-            }
+            scores.iter_mut().skip(o).step_by(k).for_each(|score| *score += constant);
         }
     }
 }

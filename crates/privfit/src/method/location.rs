@@ -224,7 +224,7 @@ mod tests {
             let text = format!("a,b,u\n0.1,p,1\n{}\n-0.4,q,2\n", records.join("\n"));
             let (entropy, engine) = (Entropy::simulated(8), Threads::new(1));
             let mut reader = Csv::open(Box::new(std::io::Cursor::new(text.into_bytes()))).unwrap();
-            let data = load_from(&mut reader, schema, &entropy).unwrap();
+            let data = load_from(&mut reader, schema, None, &entropy).unwrap();
             let mut run = Run::begin(&data, &engine, &entropy, &event).unwrap();
             let everyone = run.everyone().unwrap();
             run.at(&wide, |run, scale| {

@@ -68,7 +68,7 @@ fn table(rows: usize, task: &str) -> Vec<String> {
 fn dataset(schema: &Schema, lines: &[String], entropy: &Entropy) -> Dataset {
     let text = format!("x,c,z,u,y\n{}", lines.iter().map(|l| format!("{l}\n")).collect::<String>());
     let mut reader = Csv::open(Box::new(std::io::Cursor::new(text.into_bytes()))).unwrap();
-    load_from(&mut reader, schema, entropy).unwrap()
+    load_from(&mut reader, schema, None, entropy).unwrap()
 }
 
 #[derive(Clone, Copy)]

@@ -131,7 +131,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
 
 fn accuracy(artifact: &Artifact, source: &Source) -> Result<f64, Failure> {
     let mut reader = open(&source.files[0], &artifact.schema)?;
-    let encoder = Encoder::new(&artifact.schema, reader.columns(), true)?;
+    let encoder = artifact.model.encoder(&artifact.schema, reader.columns(), true)?;
     let mut labels = read_labels(source, &artifact.schema, &encoder)?.map(|l| l.into_iter());
     let (mut row, mut metrics) = (Row::default(), Metrics::default());
     reader.read(&mut |record| {

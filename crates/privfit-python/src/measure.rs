@@ -31,7 +31,7 @@ pub(crate) fn evaluate(py: Python<'_>, model: &Model, data: Input<'_>, labels: O
             _ => None,
         };
         let mut reader = memory.reader(schema, true)?;
-        let encoder = Encoder::new(schema, reader.columns(), true)?;
+        let encoder = artifact.model.encoder(schema, reader.columns(), true)?;
         let mut labels = read_labels(&memory, schema, &encoder)?.map(|l| l.into_iter());
         let (mut metrics, mut row) = (Metrics::default(), Row::default());
         reader.read(&mut |record| {

@@ -67,7 +67,7 @@ impl Model {
         let g = &self.artifact.guarantee;
         let t = &self.artifact.training;
         json!({
-            "loss": self.artifact.model.loss(), "scores": self.artifact.model.weights().len(), "method": t.method, "reason": t.reason, "plan": t.plan,
+            "loss": self.artifact.model.loss(), "scores": self.artifact.model.outputs(), "method": t.method, "reason": t.reason, "plan": t.plan,
             "rows": t.rows, "public": t.public, "adjacency": g.adjacency.name(), "private": g.private, "asked_epsilon": g.asked_epsilon,
             "delta": g.delta, "zero_out": g.zero_out, "replace_one": g.replace_one, "simulated": g.simulated,
             "intercept": self.artifact.schema.intercept, "ledger": self.artifact.certificate.identity.ledger,
@@ -105,7 +105,7 @@ impl Model {
 
     /// The certificate as a page of text.
     fn certificate_text(&self) -> PyResult<String> {
-        let scores = self.artifact.model.weights().len();
+        let scores = self.artifact.model.outputs();
         let released = format!("weights of {scores} score{}", if scores == 1 { "" } else { "s" });
         Ok(render(&self.restated()?, &[released]))
     }
@@ -142,7 +142,7 @@ impl Model {
     fn answers(&self, memory: &Memory<'_>, what: &str) -> privfit::Result<Vec<f64>> {
         let schema = &self.artifact.schema;
         let mut reader = memory.reader(schema, false)?;
-        let mut encoder = Encoder::new(schema, reader.columns(), false)?;
+        let mut encoder = self.artifact.model.encoder(schema, reader.columns(), false)?;
         let scale = match self.artifact.linear() {
             Some(linear) if what == "score" => {
                 encoder = encoder.at_full_length();

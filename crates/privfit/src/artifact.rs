@@ -198,7 +198,12 @@ impl Artifact {
         };
         let fits = model.task() == artifact.schema.task() && loss.fits(model.task());
         let lists = model.weights();
-        if !fits || lists.len() != scores || lists.iter().any(|w| w.len() != d || w.iter().any(|x| !x.is_finite())) {
+        if let Model::Additive(additive) = model {
+            let complete = additive.is_complete() && additive.offsets.len() == scores;
+            if !fits || !complete || additive.grid.check(&artifact.schema).is_err() {
+                return Err(damaged("its curves do not fit its schema"));
+            }
+        } else if !fits || lists.len() != scores || lists.iter().any(|w| w.len() != d || w.iter().any(|x| !x.is_finite())) {
             return Err(damaged("its weights do not fit its schema"));
         }
         let finite = |m: &RowMap| m.constant.is_finite() && m.weight.is_finite() && m.factors.iter().all(|f| f.is_finite());

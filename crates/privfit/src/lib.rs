@@ -15,6 +15,7 @@
 //! ```
 
 pub mod advisory;
+pub mod additive;
 pub mod affine;
 pub mod artifact;
 pub mod audit;

@@ -1,10 +1,10 @@
 //! A released model, and its predictions for new rows. Nothing here costs anything.
 
-use crate::data::encode::{Row, UNKNOWN};
+use crate::additive::AdditiveModel;
+use crate::data::encode::{Encoder, Row, UNKNOWN};
 use crate::error::{Error, Result};
 use crate::loss::{self, Kind, Link, LossEntry, OwnMetric, logistic, poisson, quantile, softmax};
-use crate::schema::TargetValues;
-use crate::schema::Task;
+use crate::schema::{Schema, TargetValues, Task};
 use serde::{Deserialize, Serialize};
 
 /// A released model.
@@ -15,6 +15,8 @@ pub enum Model {
     Linear(LinearModel),
     /// A point that stands for all rows.
     Point(PointModel),
+    /// Scores that are sums of functions of one column, of pairs and of trees.
+    Additive(Box<AdditiveModel>),
 }
 
 /// Weights, and the loss by which scores are read.
@@ -119,6 +121,7 @@ impl Model {
         match self {
             Model::Linear(m) => &m.loss,
             Model::Point(m) => &m.loss,
+            Model::Additive(m) => &m.loss,
         }
     }
 
@@ -127,6 +130,7 @@ impl Model {
         match self {
             Model::Linear(m) => &m.loss_parameters,
             Model::Point(m) => &m.loss_parameters,
+            Model::Additive(m) => &m.loss_parameters,
         }
     }
 
@@ -134,13 +138,24 @@ impl Model {
     pub fn classes(&self) -> usize {
         match self {
             Model::Linear(m) => m.classes,
+            Model::Additive(m) => m.classes,
             Model::Point(_) => 0,
         }
     }
 
-    /// Released numbers over the encoded features: a list for each score, or the point.
+    /// How many scores a row has; a point counts as one.
+    pub fn outputs(&self) -> usize {
+        match self {
+            Model::Linear(m) => m.weights.len(),
+            Model::Point(_) => 1,
+            Model::Additive(m) => m.offsets.len(),
+        }
+    }
+
+    /// Released numbers over the encoded features: a list for each score, or the point; none of an additive model.
     pub fn weights(&self) -> &[Vec<f64>] {
         match self {
+            Model::Additive(_) => &[],
             Model::Linear(m) => &m.weights,
             Model::Point(m) => std::slice::from_ref(&m.point),
         }
@@ -151,6 +166,7 @@ impl Model {
         match &mut self {
             Model::Linear(m) => m.weights = weights,
             Model::Point(m) => m.point = weights.pop().unwrap_or_default(),
+            Model::Additive(_) => {}
         }
         self
     }
@@ -159,7 +175,7 @@ impl Model {
     pub fn map(&self) -> Option<&RowMap> {
         match self {
             Model::Linear(m) => m.map.as_ref(),
-            Model::Point(_) => None,
+            Model::Point(_) | Model::Additive(_) => None,
         }
     }
 
@@ -173,8 +189,17 @@ impl Model {
     pub fn task(&self) -> Task {
         match self {
             Model::Point(_) => Task::Location,
-            Model::Linear(m) if m.classes == 0 => Task::Number,
-            Model::Linear(m) => Task::Classes(m.classes),
+            _ if self.classes() == 0 => Task::Number,
+            _ => Task::Classes(self.classes()),
+        }
+    }
+
+    /// What turns the records of a file into rows for this model.
+    pub fn encoder(&self, schema: &Schema, header: &[String], labelled: bool) -> Result<Encoder> {
+        let encoder = Encoder::new(schema, header, labelled)?;
+        match self {
+            Model::Additive(m) => encoder.with_cells(&m.grid, header),
+            Model::Linear(_) | Model::Point(_) => Ok(encoder),
         }
     }
 
@@ -182,10 +207,10 @@ impl Model {
     pub fn predict(&self, row: &Row) -> Prediction {
         match self {
             Model::Point(m) => Prediction::Distance(m.distance(row)),
-            Model::Linear(m) => {
-                let mut scores = Vec::with_capacity(m.weights.len());
-                m.scores(row, &mut scores);
-                read_scores(self.task(), self.link(), &m.loss_parameters, &scores)
+            _ => {
+                let mut scores = Vec::with_capacity(self.outputs());
+                self.scores(row, &mut scores);
+                read_scores(self.task(), self.link(), self.loss_parameters(), &scores)
             }
         }
     }
@@ -193,8 +218,10 @@ impl Model {
     /// Scores of a row; a point has none.
     pub fn scores(&self, row: &Row, out: &mut Vec<f64>) {
         out.clear();
-        if let Model::Linear(m) = self {
-            m.scores(row, out);
+        match self {
+            Model::Linear(m) => m.scores(row, out),
+            Model::Additive(m) => m.scores(row, out),
+            Model::Point(_) => {}
         }
     }
 }
@@ -233,6 +260,7 @@ impl LinearModel {
 pub(crate) fn read_scores(task: Task, link: Link, loss_parameters: &[f64], scores: &[f64]) -> Prediction {
     let clip = |at: usize| loss_parameters.get(at).copied().unwrap_or(1.0);
     match (task, scores.len()) {
+        (Task::Number, _) if link == Link::Share => Prediction::Number(2.0 * logistic::probability(1.0, scores[0]) - 1.0),
         (Task::Number, _) if link == Link::Log => Prediction::Number(2.0 * poisson::rate(scores[0]) - 1.0),
         (Task::Number | Task::Location, _) => Prediction::Number(scores[0].max(-1.0).min(1.0)),
         (Task::Classes(_), 1) => {
@@ -310,7 +338,7 @@ impl Metrics {
                     self.with_probabilities = true;
                     self.log_loss -= p.max(1e-300).ln();
                 }
-                if model.weights().len() == 1 {
+                if model.outputs() == 1 {
                     let mut scores = Vec::new();
                     model.scores(row, &mut scores);
                     self.ranked.push((scores[0], label == 1));

@@ -193,7 +193,7 @@ fn numbers(graph: &mut Graph, input: &str, features: &[&Feature]) -> String {
 /// Scores of the row, one column each.
 fn scores(graph: &mut Graph, artifact: &Artifact, row: &str) -> String {
     let model = &artifact.model;
-    let (d, k) = (artifact.schema.dimension(), model.weights().len());
+    let (d, k) = (artifact.schema.dimension(), model.outputs());
     // Feature by feature.
     let across: Vec<f64> = (0..d).flat_map(|i| model.weights().iter().map(move |w| w[i])).collect();
     let weights = graph.constant(&[d, k], &across);
@@ -237,7 +237,7 @@ fn number(graph: &mut Graph, artifact: &Artifact, scores: &str) {
 
 fn classify(graph: &mut Graph, artifact: &Artifact, scores: &str, classes: usize) {
     let model = &artifact.model;
-    let single = model.weights().len() == 1;
+    let single = model.outputs() == 1;
     let class = if single {
         let zero = graph.scalar(0.0);
         let positive = graph.apply("Greater", &[scores, &zero]);
@@ -270,7 +270,7 @@ fn classify(graph: &mut Graph, artifact: &Artifact, scores: &str, classes: usize
     };
     let (name, from, width) = match &probabilities {
         Some(p) => ("probabilities", p.as_str(), classes),
-        None => ("scores", scores, model.weights().len()),
+        None => ("scores", scores, model.outputs()),
     };
     let out = graph.cast(from, Element::Float);
     graph.output(&out, name, Element::Float, Some(width));

@@ -3,7 +3,7 @@
 use crate::affine::quoted;
 use crate::artifact::Artifact;
 use crate::data::Reader;
-use crate::data::encode::{Encoder, Row};
+use crate::data::encode::Row;
 use crate::error::Result;
 use crate::model::Prediction;
 use crate::schema::{TargetValues, Task};
@@ -32,7 +32,7 @@ impl<'a> Predictor<'a> {
 
     /// Reads a file and writes its predictions. False if they could not be written; the file is read to its end then too.
     pub fn write(&mut self, reader: &mut dyn Reader, out: &mut dyn Write) -> Result<bool> {
-        let encoder = Encoder::new(&self.artifact.schema, reader.columns(), false)?;
+        let encoder = self.artifact.model.encoder(&self.artifact.schema, reader.columns(), false)?;
         let mut row = Row::default();
         let mut line = String::new();
         let mut written = true;

@@ -323,6 +323,14 @@ impl Schema {
         own + usize::from(self.intercept && own > 0)
     }
 
+    /// Columns of a table that are predicted from; 0 for other rows.
+    pub fn used_columns(&self) -> usize {
+        match &self.features {
+            Features::Table(columns) => columns.iter().filter(|c| c.1 != Feature::Ignore).count(),
+            _ => 0,
+        }
+    }
+
     /// What is predicted.
     pub fn task(&self) -> Task {
         match &self.target.values {

@@ -60,6 +60,8 @@ pub struct CellFeatures {
     blocks: Vec<Block>,
     /// Squared length of the features of each place.
     squares: Vec<u64>,
+    /// Features that are zero in every row.
+    padding: usize,
     constant: i16,
 }
 
@@ -85,7 +87,7 @@ impl CellFeatures {
             return Err(Error::domain("constant feature", constant, "give a number from 0 to 0.9"));
         }
         let cells: Vec<usize> = columns.iter().map(|c| c.cells.len()).collect();
-        let mut out = CellFeatures { cells, blocks: Vec::new(), squares: Vec::new(), constant: integer(constant) };
+        let mut out = CellFeatures { cells, blocks: Vec::new(), squares: Vec::new(), padding: 0, constant: integer(constant) };
         for (j, column) in columns.iter().enumerate() {
             // A place for every byte, so that none is outside.
             out.push(Source::Column(j), &column.cells, 256)?;
@@ -108,6 +110,13 @@ impl CellFeatures {
         }
     }
 
+    /// The same with zeros up to so many features: how many there are must not depend on what is not planned.
+    pub fn padded(mut self, dimension: usize) -> Result<CellFeatures> {
+        let own = self.dimension() - self.padding;
+        self.padding = dimension.checked_sub(own).ok_or(Error::Mismatch { what: "there are more features than planned" })?;
+        Ok(self)
+    }
+
     fn push(&mut self, source: Source, vectors: &[Vec<f64>], places: usize) -> Result<()> {
         let width = vectors.first().map_or(0, Vec::len);
         if vectors.iter().any(|v| v.len() != width) {
@@ -124,7 +133,7 @@ impl CellFeatures {
 
     /// Features in all, the constant last.
     pub fn dimension(&self) -> usize {
-        self.blocks.last().map_or(0, |b| b.features.end) + 1
+        self.blocks.last().map_or(0, |b| b.features.end) + self.padding + 1
     }
 
     /// Cells of each column.

@@ -9,7 +9,6 @@ use crate::error::{Error, Result};
 use crate::job::fit::{Job, Prepared, prepare};
 use crate::loss::{self, Kind};
 use crate::method::{self, Settings};
-use crate::model::RowMap;
 use crate::schema::Schema;
 use privfit_kernel::account::{Adjacency, Event};
 use privfit_kernel::engine::Threads;
@@ -165,12 +164,7 @@ impl Shipped {
     }
 
     fn run(&self, run: &mut Run<'_>) -> Result<Vec<f64>> {
-        let (mut numbers, map) = self.prepared.plan.run_with_map(run, &|| {})?;
-        if let Some(RowMap { factors, constant, weight }) = map {
-            numbers.extend(factors);
-            numbers.extend([constant, weight]);
-        }
-        Ok(numbers)
+        Ok(self.prepared.plan.learn(run, &|| {})?.numbers())
     }
 }
 

@@ -29,6 +29,9 @@ pub(crate) fn hex(pieces: &[&[u8]]) -> String {
 
 /// Digest of the released numbers.
 fn model_digest(model: &Model) -> String {
+    if let Model::Additive(additive) = model {
+        return json_digest(additive);
+    }
     let mut bytes = Vec::new();
     let mut add = |x: &f64| bytes.extend_from_slice(&x.to_le_bytes());
     model.weights().iter().flatten().for_each(&mut add);

@@ -269,7 +269,7 @@ impl Measurement {
             Kind::Score => Vec::new(),
             Kind::Classes => {
                 let probabilities = self.model.link().has_probabilities();
-                sums.classes(self.model.classes(), probabilities, self.model.weights().len() == 1)
+                sums.classes(self.model.classes(), probabilities, self.model.outputs() == 1)
             }
             Kind::Number => sums.number(&self.facts.schema.target.values),
         }

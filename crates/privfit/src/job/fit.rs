@@ -11,8 +11,8 @@ use crate::data::load::Records;
 use crate::error::{Error, Result};
 use crate::ledger::digest;
 use crate::loss;
-use crate::method::{self, Method, Plan, Problem, Settings, auto};
-use crate::model::{Model, RowMap};
+use crate::method::{self, Learned, Method, Plan, Problem, Settings, auto};
+use crate::model::Model;
 use crate::plan_inputs::{PlanInputs, listed};
 use crate::schema::Task;
 use crate::schema::{Schema, TargetValues, UnitOfPrivacy};
@@ -75,8 +75,7 @@ pub struct Prepared {
 
 /// What a run released, with what is said about how.
 pub(crate) struct Outcome {
-    pub(crate) weights: Vec<f64>,
-    pub(crate) map: Option<RowMap>,
+    pub(crate) learned: Learned,
     pub(crate) event: Event,
     pub(crate) numerics: Numerics,
     pub(crate) simulated: bool,
@@ -85,7 +84,9 @@ pub(crate) struct Outcome {
 /// Plans: a pure function of public facts.
 pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
     let task = job.schema.task();
-    let Some(name) = job.loss.as_deref().or(loss::usual(task).map(|l| l.name)) else {
+    let of_cells = method::find(&job.method).is_some_and(|m| m.can.of_cells);
+    let usual = if of_cells { loss::usual_of_cells(task) } else { loss::usual(task) };
+    let Some(name) = job.loss.as_deref().or(usual.map(|l| l.name)) else {
         // A forgotten target must not become another task.
         let forgotten = Error::misuse("the schema has no [target]: add one, or ask for a point with ");
         let points = loss::ALL.iter().filter(|l| l.fits(task)).enumerate();
@@ -141,6 +142,7 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
         UnitOfPrivacy::Column { max_rows, .. } => max_rows,
     };
     let problem = Problem {
+        schema: Arc::new(job.schema.clone()),
         rows,
         rows_known: facts.rows_known(),
         rows_per_unit,
@@ -198,6 +200,10 @@ impl Release for Prepared {
         })
     }
 
+    fn open(&self, source: &dyn Records, entropy: &Entropy) -> Result<Dataset> {
+        self.facts.open(source, self.plan.cells(), entropy)
+    }
+
     fn run(&self, data: Dataset, engine: &dyn Engine, entropy: &Entropy, progress: &dyn Fn()) -> Result<Output> {
         Ok(Output::Model(Box::new(self.train(&data, engine, entropy, progress)?)))
     }
@@ -222,10 +228,10 @@ impl Prepared {
     /// Trains.
     pub fn train(&self, data: &Dataset, engine: &dyn Engine, entropy: &Entropy, progress: &dyn Fn()) -> Result<Artifact> {
         let mut run = Run::begin(data, engine, entropy, self.plan.event())?.under(self.problem.adjacency);
-        let (weights, map) = self.plan.run_with_map(&mut run, progress)?;
-        let released = run.close(weights)?;
+        let learned = self.plan.learn(&mut run, progress)?;
+        let released = run.close(learned)?;
         let (event, numerics) = (released.event().clone(), released.numerics());
-        let outcome = Outcome { weights: released.into_value(), map, event, numerics, simulated: entropy.is_simulated() };
+        let outcome = Outcome { learned: released.into_value(), event, numerics, simulated: entropy.is_simulated() };
         self.artifact(outcome)
     }
 
@@ -237,8 +243,12 @@ impl Prepared {
         }
     }
 
-    /// The model of these weights.
-    pub(crate) fn model(&self, weights: Vec<f64>, map: Option<RowMap>) -> Result<Model> {
+    /// The model of what was learned.
+    pub(crate) fn model(&self, learned: Learned) -> Result<Model> {
+        let (weights, map) = match learned {
+            Learned::Weights(weights, map) => (weights, map),
+            Learned::Additive(model) => return Ok(Model::Additive(model)),
+        };
         // Numbers that overflowed are released ones; a model file holds finite ones.
         let weights: Vec<f64> = weights.iter().map(|w| if w.is_finite() { *w } else { 0.0 }).collect();
         let weights = weights.chunks(self.problem.features).map(<[f64]>::to_vec).collect();
@@ -314,7 +324,7 @@ impl Prepared {
 
     /// The same, where more is recorded than this plan.
     pub(crate) fn certified(&self, outcome: Outcome, training: Training, epsilon: f64, schema: Schema) -> Result<Artifact> {
-        let Outcome { weights, map, event, simulated, .. } = outcome;
+        let Outcome { learned, event, simulated, .. } = outcome;
         let guarantee = Guarantee {
             adjacency: self.problem.adjacency,
             private: !matches!(event, Event::NotPrivate { .. }),
@@ -326,6 +336,6 @@ impl Prepared {
             event,
             simulated,
         };
-        Ok(Artifact::certified(schema, self.model(weights, map)?, training, guarantee))
+        Ok(Artifact::certified(schema, self.model(learned)?, training, guarantee))
     }
 }

@@ -30,7 +30,7 @@ pub trait Release {
     fn statement(&self) -> serde_json::Value;
     /// Reads the records. What can be said about them from outside is said here.
     fn open(&self, source: &dyn Records, entropy: &Entropy) -> Result<Dataset> {
-        self.facts().open(source, entropy)
+        self.facts().open(source, None, entropy)
     }
     /// Runs on the records.
     fn run(&self, data: Dataset, engine: &dyn Engine, entropy: &Entropy, progress: &dyn Fn()) -> Result<Output>;

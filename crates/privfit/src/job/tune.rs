@@ -20,7 +20,7 @@ use super::output::Output;
 use super::release::Release;
 use crate::artifact::Artifact;
 use crate::error::{Error, Result};
-use crate::method::{Settings, grade, rounded};
+use crate::method::{Learned, Settings, grade, rounded};
 use crate::plan_inputs::{Selection, TrialResult};
 use crate::schema::Task;
 use crate::training::{Fact, Training};
@@ -374,7 +374,7 @@ impl Tuned {
         let training = self.training(number, score, numerics);
         let mut schema = self.candidates[number].job().schema.clone();
         schema.rows = self.job.schema.rows;
-        let outcome = Outcome { weights, map: None, event, numerics, simulated };
+        let outcome = Outcome { learned: Learned::Weights(weights, None), event, numerics, simulated };
         self.candidates[number].certified(outcome, training, self.job.epsilon, schema)
     }
 
@@ -488,7 +488,7 @@ impl Candidates for Tuned {
     }
 
     fn score(&self, candidate: usize, weights: &[f64], run: &mut Run<'_>) -> privfit_kernel::Result<f64> {
-        let model = self.candidates[candidate].model(weights.to_vec(), None);
+        let model = self.candidates[candidate].model(Learned::Weights(weights.to_vec(), None));
         let measures = inside(model.and_then(|m| contribution(Kind::Score, &m)))?;
         Ok(inside(self.noise.release(run, &measures))?[0] / self.trial_rows as f64)
     }

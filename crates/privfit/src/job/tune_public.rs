@@ -6,7 +6,7 @@
 
 use super::fit::{Job, prepare};
 use super::tune::{Candidate, Tuning};
-use crate::data::encode::{Encoder, Row};
+use crate::data::encode::Row;
 use crate::data::load::{Records, count, load, read_labels};
 use crate::data::{Each, Reader};
 use crate::error::{Error, Result};
@@ -71,7 +71,7 @@ pub fn rank(
             // The same noise for all candidates; a seed is enough where nothing is private.
             let entropy = Entropy::simulated(fold);
             let prepared = prepare(&trial, size, true).map_err(|e| e.after(format!("candidate {}: ", candidate.text())))?;
-            let data = load(&rest, &trial.schema, &entropy, Some(size))?;
+            let data = load(&rest, &trial.schema, prepared.plan.cells(), &entropy, Some(size))?;
             let artifact = prepared.train(&data, engine, &entropy, &|| {})?;
             total += score(&artifact.model, &part, &trial.schema)?;
             progress();
@@ -96,7 +96,7 @@ fn score(model: &crate::model::Model, rows: &dyn Records, schema: &Schema) -> Re
     let (mut metrics, mut row, mut labels) = (Metrics::default(), Row::default(), None);
     for part in 0..rows.parts() {
         let mut reader = rows.open(part, schema)?;
-        let encoder = Encoder::new(schema, reader.columns(), true)?;
+        let encoder = model.encoder(schema, reader.columns(), true)?;
         if part == 0 {
             labels = read_labels(rows, schema, &encoder)?.map(|l| l.into_iter());
         }

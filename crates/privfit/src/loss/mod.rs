@@ -49,6 +49,8 @@ pub enum Link {
     Identity,
     /// A score is the logarithm of a rate over its bound.
     Log,
+    /// A score is the log-odds of the part of its range that a number has.
+    Share,
     /// There is no score: the answer is a point.
     Point,
 }
@@ -232,6 +234,14 @@ pub const ALL: &[LossEntry] = &[
         ..USUAL
     },
     LossEntry {
+        name: "fractional",
+        kind: Kind::Number,
+        what: "a number between bounds as a soft label of the logistic loss: its mean, which never leaves the bounds",
+        link: Link::Share,
+        make: Some(|_, _| kernel::fractional()),
+        ..USUAL
+    },
+    LossEntry {
         name: "poisson",
         kind: Kind::Number,
         what: "counts from 0 to their bound, by the logarithm of their rate",
@@ -275,6 +285,14 @@ pub fn build(entry: &LossEntry, parameters: &[f64], heads: Heads<'_>) -> Option<
 pub fn usual(task: Task) -> Option<&'static LossEntry> {
     let fits = |l: &&LossEntry| l.fits(task) && l.multiclass == matches!(task, Task::Classes(3..));
     ALL.iter().find(fits).filter(|_| task != Task::Location)
+}
+
+/// The same for models of cells, whose scores are log-odds.
+pub(crate) fn usual_of_cells(task: Task) -> Option<&'static LossEntry> {
+    match task {
+        Task::Number => ALL.iter().find(|l| l.link == Link::Share),
+        _ => usual(task),
+    }
 }
 
 /// Its name; empty if the task has none.

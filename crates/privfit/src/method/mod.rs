@@ -1,6 +1,7 @@
 //! Methods: one file each, and the list of them. A method makes a plan out of public facts; the plan is complete, noise and cost
 //! included, before data are opened, and then it runs.
 
+pub(crate) mod additive;
 pub mod auto;
 mod block_learner;
 mod end_noise;
@@ -36,9 +37,11 @@ pub(crate) mod weighted_columns;
 use crate::constraint::Constraint;
 use crate::data::encode::Column;
 use crate::error::{Error, Result};
-use crate::loss::{self, Heads, Kind, LossEntry};
+use crate::loss::{self, Heads, Kind, Link, LossEntry};
+use crate::additive::AdditiveModel;
+use crate::data::cells::CellGrid;
 use crate::model::RowMap;
-use crate::schema::Task;
+use crate::schema::{Schema, Task};
 use privfit_kernel::account::{Adjacency, Event, Target};
 use privfit_kernel::engine::Needs;
 use privfit_kernel::{Loss, Numerics, ProblemSize, PublicRows, Run};
@@ -49,6 +52,8 @@ pub use settings::{Setting, Settings};
 /// Everything that a plan may know: public facts.
 #[derive(Clone)]
 pub struct Problem {
+    /// Names, bounds, categories.
+    pub schema: Arc<Schema>,
     /// Rows, or units where there is a unit column.
     pub rows: u64,
     /// Whether `rows` is the true number: counted or compared with the files. Not under add-remove, where it is private, and not with
@@ -201,6 +206,8 @@ pub struct Capabilities {
     pub affine: bool,
     /// Noise is added to the weights at the end.
     pub noise_at_the_end: bool,
+    /// It reads cells of a table, not features.
+    pub of_cells: bool,
 }
 
 /// Points that stand for all rows.
@@ -230,6 +237,7 @@ impl Capabilities {
         many_steps: false,
         affine: false,
         noise_at_the_end: false,
+        of_cells: false,
     };
 
     /// Rests on a theorem about minimisers or distances of iterates, with proved errors of solver and floating point.
@@ -243,6 +251,7 @@ impl Capabilities {
         match loss.kind {
             Kind::Location => self.point == Some(if loss.parameters.is_empty() { Point::Mean } else { Point::Median }),
             Kind::Number if self.two_classes => false,
+            _ if self.of_cells => loss.link.has_probabilities() || loss.link == Link::Share,
             _ => {
                 (loss.smooth || !self.smooth)
                     && !(loss.multiclass && self.one_score)
@@ -335,9 +344,37 @@ pub trait Plan: Send + Sync {
     fn steps(&self) -> u64;
     /// Runs, and returns the weights, score after score.
     fn run(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Vec<f64>>;
-    /// Runs, and returns the weights and how rows must be changed to meet them; most methods take rows as they are.
-    fn run_with_map(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<(Vec<f64>, Option<RowMap>)> {
-        Ok((self.run(run, progress)?, None))
+    /// The cells that it reads rows as; none for features.
+    fn cells(&self) -> Option<&CellGrid> {
+        None
+    }
+    /// Runs, and returns what was learned; most methods have weights for rows as they are.
+    fn learn(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Learned> {
+        Ok(Learned::Weights(self.run(run, progress)?, None))
+    }
+}
+
+/// What a run learned.
+pub enum Learned {
+    /// Weights, score after score, and how rows must be changed to meet them.
+    Weights(Vec<f64>, Option<RowMap>),
+    /// An additive model.
+    Additive(Box<AdditiveModel>),
+}
+
+impl Learned {
+    /// All released numbers in a row, for audits.
+    pub(crate) fn numbers(self) -> Vec<f64> {
+        match self {
+            Learned::Weights(mut numbers, map) => {
+                if let Some(RowMap { factors, constant, weight }) = map {
+                    numbers.extend(factors);
+                    numbers.extend([constant, weight]);
+                }
+                numbers
+            }
+            Learned::Additive(model) => model.numbers().copied().collect(),
+        }
     }
 }
 
@@ -355,6 +392,7 @@ pub const ALL: &[Method] = &[
     random_round_sgd::METHOD,
     frank_wolfe::METHOD,
     statistics::METHOD,
+    additive::METHOD,
     noisy_thresholding::METHOD,
     weighted_columns::METHOD,
     hard_thresholding::METHOD,

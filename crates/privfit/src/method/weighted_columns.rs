@@ -21,7 +21,7 @@
 use super::Capabilities;
 use super::objective::ObjectiveSettings;
 use super::support::{calibrated_with, narrowed, one_score, share};
-use super::{Method, Noise, Plan, Problem, objective, rounded};
+use super::{Learned, Method, Noise, Plan, Problem, objective, rounded};
 use crate::error::{Error, Result};
 use crate::method::settings::settings;
 use crate::model::RowMap;
@@ -157,10 +157,10 @@ impl Plan for WeightedColumns {
     }
 
     fn run(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Vec<f64>> {
-        Ok(self.run_with_map(run, progress)?.0)
+        Ok(self.learn(run, progress)?.numbers())
     }
 
-    fn run_with_map(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<(Vec<f64>, Option<RowMap>)> {
+    fn learn(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Learned> {
         let contribution = roots(self.constant, self.features);
         let sums = run.at(&self.sums, |run, scale| {
             let noise = run.draw(&scale, self.features)?;
@@ -197,6 +197,6 @@ impl Plan for WeightedColumns {
             (weights[*i], factors[*i]) = (*w, *factor);
         }
         let map = RowMap { factors, constant: CONSTANT, weight: inner.last().copied().unwrap_or(0.0) };
-        Ok((weights, Some(map)))
+        Ok(Learned::Weights(weights, Some(map)))
     }
 }

@@ -9,7 +9,7 @@ use crate::ui::{Failure, Format, note, print_line};
 use clap::Args;
 use privfit::Artifact;
 use privfit::data::decode::Decoder;
-use privfit::data::encode::{Encoder, Row, UNKNOWN, is_sparse};
+use privfit::data::encode::{Row, UNKNOWN, is_sparse};
 use privfit::data::load::{Source, open, read_labels};
 use privfit::model::Metrics;
 use privfit::schema::{Features, Task};
@@ -91,7 +91,7 @@ impl Evaluate {
         let reading = Reading::new("evaluating", self.format == Format::Text);
         for (i, path) in self.data.iter().enumerate() {
             let mut reader = open(path, &artifact.schema)?;
-            let encoder = Encoder::new(&artifact.schema, reader.columns(), true)?;
+            let encoder = artifact.model.encoder(&artifact.schema, reader.columns(), true)?;
             if i == 0 {
                 labels = read_labels(&source, &artifact.schema, &encoder)?.map(|l| l.into_iter());
             }

@@ -1,0 +1,294 @@
+//! Features of cells from released shares: smooth functions of ranks, a straight line, and indicators. Everything here is computed from released numbers and public
+//! facts; how many features a column has is public, and what a released number rules out is a feature of zeros.
+
+use super::histogram::{ordered_shares, ranks, shares};
+use crate::data::cells::{CellColumn, CellGrid, CellKind};
+use privfit_kernel::{CellFeatures, ColumnFeatures, MOST_GROUPS, PairColumn, PairFeatures};
+
+/// Cosines of a rank.
+const COSINES: usize = 6;
+/// Features of a number: cosines and a line, those of the rest beside the anchor, indicators of the anchor and of what is missing.
+const OF_NUMBER: usize = 2 * (COSINES + 1) + 2;
+/// Size of the line beside the first cosine.
+const LINE: f64 = 0.7;
+/// An anchor with more than this share has an indicator, and its column functions of the rest.
+const HEAVY: f64 = 0.15;
+/// Missing cells with more than this share have an indicator.
+const MISSING: f64 = 0.01;
+/// The longest row that is not clipped, over the root of the mean square.
+const LONGEST: f64 = 0.8;
+/// Size of the constant feature.
+pub(super) const CONSTANT: f64 = 0.3;
+/// Features of a column in a pair, at the most.
+const IN_PAIR: usize = 12;
+/// The same where all pairs are compared.
+const IN_SCREEN: usize = 4;
+
+/// What is known about a column after its counts are released.
+pub(super) struct KnownColumn {
+    /// Share of each cell.
+    pub(super) shares: Vec<f64>,
+    /// Rank of each cell among those that are not missing, where cells have an order.
+    pub(super) ranks: Option<Vec<f64>>,
+    /// Features of each cell, centred, in no particular unit.
+    features: Vec<Vec<f64>>,
+    /// Their mean square.
+    square: f64,
+    /// Features for pairs.
+    in_pair: Vec<Vec<f64>>,
+    in_screen: Vec<Vec<f64>>,
+}
+
+/// Features of a column: a public number.
+pub(super) fn width(kind: &CellKind) -> usize {
+    match kind {
+        CellKind::Number { .. } => OF_NUMBER,
+        CellKind::Category { ordered, .. } => kind.count() + if *ordered { COSINES } else { 0 },
+    }
+}
+
+/// Features of a pair of any columns: a public number.
+pub(super) fn pair_width(grid: &CellGrid) -> usize {
+    let mut widths: Vec<usize> = grid.columns.iter().map(|c| in_pair_width(&c.kind)).collect();
+    widths.sort_unstable();
+    widths.iter().rev().take(2).product()
+}
+
+fn in_pair_width(kind: &CellKind) -> usize {
+    match kind {
+        CellKind::Number { .. } => COSINES + 1,
+        CellKind::Category { .. } => (kind.count() - 1).min(IN_PAIR),
+    }
+}
+
+/// Features of a column where all pairs are compared.
+fn in_screen_width(kind: &CellKind) -> usize {
+    match kind {
+        CellKind::Number { .. } => IN_SCREEN + 1,
+        CellKind::Category { ordered: true, .. } => IN_SCREEN,
+        CellKind::Category { .. } => (kind.count() - 1).min(IN_PAIR),
+    }
+}
+
+/// Coordinates of a release that compares all pairs.
+pub(super) fn screen_dimension(grid: &CellGrid) -> usize {
+    let widths: Vec<usize> = grid.columns.iter().map(|c| in_screen_width(&c.kind)).collect();
+    let (sum, squares): (usize, usize) = (widths.iter().sum(), widths.iter().map(|w| w * w).sum());
+    (sum * sum - squares) / 2
+}
+
+/// sqrt 2 cos(pi m rank) / m^power, for m from 1.
+fn cosines(rank: f64, count: usize, power: f64) -> impl Iterator<Item = f64> {
+    (1..=count).map(move |m| std::f64::consts::SQRT_2 * (std::f64::consts::PI * m as f64 * rank).cos() / (m as f64).powf(power))
+}
+
+/// Numbers in standard deviations from their mean, clipped at 3, for cells of a share.
+fn standardised(middles: &[f64], weights: &[f64]) -> Vec<f64> {
+    // In units of the largest, so that squares stay finite.
+    let largest = middles.iter().fold(f64::MIN_POSITIVE, |m, x| m.max(x.abs()));
+    let scaled: Vec<f64> = middles.iter().map(|x| x / largest).collect();
+    let mean: f64 = scaled.iter().zip(weights).map(|(x, w)| x * w).sum();
+    let variance: f64 = scaled.iter().zip(weights).map(|(x, w)| w * (x - mean) * (x - mean)).sum();
+    let deviation = variance.sqrt().max(1e-12);
+    scaled.iter().map(|x| ((x - mean) / deviation).clamp(-3.0, 3.0)).collect()
+}
+
+/// Shares among some cells; nothing elsewhere.
+fn among(shares: &[f64], part: impl Fn(usize) -> bool) -> Vec<f64> {
+    let sum: f64 = shares.iter().enumerate().filter(|(i, _)| part(*i)).map(|(_, s)| s).sum();
+    let own = |(i, s): (usize, &f64)| if part(i) && sum > 0.0 { s / sum } else { 0.0 };
+    shares.iter().enumerate().map(own).collect()
+}
+
+/// Subtracts the mean, and returns the mean square that is left.
+fn centre(features: &mut [Vec<f64>], shares: &[f64]) -> f64 {
+    let width = features.first().map_or(0, Vec::len);
+    let mut square = 0.0;
+    for f in 0..width {
+        let mean: f64 = features.iter().zip(shares).map(|(v, s)| v[f] * s).sum();
+        features.iter_mut().for_each(|v| v[f] -= mean);
+        square += features.iter().zip(shares).map(|(v, s)| v[f] * v[f] * s).sum::<f64>();
+    }
+    square
+}
+
+fn scale(features: &mut [Vec<f64>], by: f64) {
+    features.iter_mut().flatten().for_each(|x| *x *= by);
+}
+
+impl KnownColumn {
+    /// From the noisy counts of its cells.
+    pub(super) fn new(column: &CellColumn, counts: &[f64], deviation: f64) -> KnownColumn {
+        match &column.kind {
+            CellKind::Number { .. } => KnownColumn::number(&column.kind, counts, deviation),
+            CellKind::Category { .. } => KnownColumn::category(&column.kind, counts, deviation),
+        }
+    }
+
+    fn number(kind: &CellKind, counts: &[f64], deviation: f64) -> KnownColumn {
+        let (cells, anchor) = (kind.count(), kind.anchor_cell().unwrap_or(0));
+        let missing = cells - 1;
+        let others: Vec<usize> = (0..missing).filter(|i| *i != anchor).collect();
+        let inner = ordered_shares(&others.iter().map(|i| counts[*i]).collect::<Vec<_>>(), deviation);
+        let rest: f64 = others.iter().map(|i| counts[*i]).sum::<f64>().max(deviation);
+        let single = |i: usize| counts[i].max(0.3 * deviation);
+        let total = rest + single(anchor) + single(missing);
+        let mut shares = vec![0.0; cells];
+        others.iter().zip(&inner).for_each(|(i, s)| shares[*i] = s * rest / total);
+        (shares[anchor], shares[missing]) = (single(anchor) / total, single(missing) / total);
+        let mut middles = kind.middles().unwrap_or_default();
+        middles.push(0.0);
+        let functions = |part: &dyn Fn(usize) -> bool, count: usize, power: f64| -> Vec<Vec<f64>> {
+            let own = among(&shares, part);
+            let (ranks, line) = (ranks(&own), standardised(&middles, &own));
+            let cell = |i: usize| -> Vec<f64> {
+                match part(i) {
+                    true => cosines(ranks[i], count, power).chain([LINE * line[i]]).collect(),
+                    false => vec![0.0; count + 1],
+                }
+            };
+            (0..cells).map(cell).collect()
+        };
+        let known = |i: usize| i != missing;
+        let mut features = functions(&known, COSINES, 1.0);
+        let beside = functions(&|i| known(i) && i != anchor, COSINES, 1.0);
+        let heavy = if shares[anchor] > HEAVY { 1.0 } else { 0.0 };
+        let often = if shares[missing] > MISSING { 1.0 } else { 0.0 };
+        for (i, own) in features.iter_mut().enumerate() {
+            own.extend(beside[i].iter().map(|x| 0.5 * heavy * x));
+            own.extend([heavy * f64::from(u8::from(i == anchor)), often * f64::from(u8::from(i == missing))]);
+        }
+        let square = centre(&mut features, &shares);
+        let ranked = ranks(&among(&shares, known));
+        KnownColumn {
+            in_pair: functions(&known, COSINES, 1.0),
+            in_screen: functions(&known, IN_SCREEN, 0.5),
+            ranks: Some(ranked),
+            features,
+            square,
+            shares,
+        }
+    }
+
+    fn category(kind: &CellKind, counts: &[f64], deviation: f64) -> KnownColumn {
+        let (cells, ordered) = (kind.count(), kind.ordered());
+        let unlisted = cells - 1;
+        let shares = shares(counts, deviation);
+        let root = |i: usize| (shares[i] + 0.25 / cells as f64).powf(-0.25);
+        let mut features: Vec<Vec<f64>> = (0..cells)
+            .map(|i| (0..cells).map(|j| if i == j { root(i) } else { 0.0 }).collect())
+            .collect();
+        let listed = among(&shares, |i| i != unlisted);
+        let ranked = ranks(&listed);
+        let waves = |count: usize, power: f64| -> Vec<Vec<f64>> {
+            let cell = |i: usize| if i == unlisted { vec![0.0; count] } else { cosines(ranked[i], count, power).collect() };
+            (0..cells).map(cell).collect()
+        };
+        if ordered {
+            let mut smooth = waves(COSINES, 1.0);
+            let own = centre(&mut features, &shares);
+            let other = centre(&mut smooth, &shares);
+            scale(&mut features, LINE);
+            scale(&mut smooth, LINE * (own / other.max(1e-12)).sqrt());
+            features.iter_mut().zip(smooth).for_each(|(f, s)| f.extend(s));
+        }
+        let square = centre(&mut features, &shares);
+        // In pairs: cosines of an order, or indicators of the most frequent values.
+        let mut frequent: Vec<usize> = (0..unlisted).collect();
+        frequent.sort_by(|a, b| shares[*b].total_cmp(&shares[*a]));
+        frequent.truncate(IN_PAIR);
+        let indicators = || -> Vec<Vec<f64>> {
+            (0..cells).map(|i| frequent.iter().map(|j| if i == *j { root(i) } else { 0.0 }).collect()).collect()
+        };
+        let few = unlisted.min(IN_PAIR);
+        let in_pair = if ordered && unlisted > IN_PAIR { waves(IN_PAIR, 1.0) } else { indicators() };
+        debug_assert_eq!(in_pair[0].len(), few);
+        let in_screen = if ordered { waves(IN_SCREEN, 0.5) } else { indicators() };
+        KnownColumn { ranks: ordered.then_some(ranked), features, square, in_pair, in_screen, shares }
+    }
+
+    /// At most so many groups of neighbouring cells of about equal shares, those without an order as they come; the last cell has its own.
+    fn groups(&self, most: usize) -> Vec<u8> {
+        let cells = self.shares.len();
+        if cells <= most {
+            return (0..cells as u8).collect();
+        }
+        let own = ranks(&self.shares);
+        let group = |i: usize| if i + 1 == cells { most - 1 } else { ((own[i] * (most - 1) as f64) as usize).min(most - 2) };
+        // Without gaps, so that every group has a cell.
+        let mut seen: Vec<usize> = (0..cells).map(group).collect();
+        seen.dedup();
+        let place = |g: usize| seen.iter().position(|s| *s == g).unwrap_or(0) as u8;
+        (0..cells).map(|i| place(group(i))).collect()
+    }
+
+    /// The mean of vectors of cells over groups, and the share of each group.
+    fn grouped(&self, vectors: &[Vec<f64>], groups: &[u8]) -> (Vec<Vec<f64>>, Vec<f64>) {
+        let count = groups.iter().max().map_or(0, |g| usize::from(*g) + 1);
+        let width = vectors.first().map_or(0, Vec::len);
+        let (mut out, mut shares) = (vec![vec![0.0; width]; count], vec![0.0; count]);
+        for ((v, s), g) in vectors.iter().zip(&self.shares).zip(groups) {
+            let g = usize::from(*g);
+            out[g].iter_mut().zip(v).for_each(|(o, x)| *o += s * x);
+            shares[g] += s;
+        }
+        for (own, share) in out.iter_mut().zip(&shares) {
+            own.iter_mut().for_each(|x| *x /= share.max(1e-300));
+        }
+        (out, shares)
+    }
+
+    /// For the comparison of all pairs: unit length in the mean over rows, so that all columns of a row have the length 1 together.
+    pub(super) fn screened(&self, columns: usize) -> PairColumn {
+        let groups = self.groups(16);
+        let (mut vectors, shares) = self.grouped(&self.in_screen, &groups);
+        let square = centre(&mut vectors, &shares);
+        scale(&mut vectors, 1.0 / (square.max(1e-12) * columns as f64).sqrt());
+        PairColumn { groups, vectors }
+    }
+}
+
+/// The features of all columns and of chosen pairs with a weight each, which have half of the squared length where there are any; zeros up to the planned number.
+pub(super) fn features(
+    known: &[KnownColumn],
+    chosen: &[(usize, usize, f64)],
+    dimension: usize,
+) -> privfit_kernel::Result<CellFeatures> {
+    // A block of mean square q has the length q^(1/4): long ones count for more, but less than they would.
+    let root = |c: &KnownColumn| c.square.max(1e-12).powf(-0.25);
+    let lengths: f64 = known.iter().map(|c| c.square * root(c) * root(c)).sum();
+    let all = if chosen.is_empty() { lengths } else { 2.0 * lengths };
+    let unit = (1.0 - CONSTANT * CONSTANT).sqrt() / (LONGEST * all.max(1e-12).sqrt());
+    let columns: Vec<ColumnFeatures> = known
+        .iter()
+        .map(|c| {
+            let mut cells = c.features.clone();
+            scale(&mut cells, root(c) * unit);
+            ColumnFeatures { cells }
+        })
+        .collect();
+    let weights: f64 = chosen.iter().map(|c| c.2 * c.2).sum();
+    let pairs: Vec<PairFeatures> = chosen
+        .iter()
+        .map(|(i, j, weight)| {
+            let (left, right) = (&known[*i], &known[*j]);
+            let groups = [left.groups(MOST_GROUPS), right.groups(MOST_GROUPS)];
+            let (mut a, own) = left.grouped(&left.in_pair, &groups[0]);
+            let (mut b, other) = right.grouped(&right.in_pair, &groups[1]);
+            centre(&mut a, &own);
+            centre(&mut b, &other);
+            let product = |x: &Vec<f64>, y: &Vec<f64>| -> Vec<f64> { x.iter().flat_map(|x| y.iter().map(move |y| x * y)).collect() };
+            let mut pairs: Vec<Vec<f64>> = a.iter().flat_map(|x| b.iter().map(|y| product(x, y)).collect::<Vec<_>>()).collect();
+            let shares: Vec<f64> = own.iter().flat_map(|x| other.iter().map(move |y| x * y)).collect();
+            let square = centre(&mut pairs, &shares);
+            scale(&mut pairs, unit * weight * (lengths / (weights * square).max(1e-12)).sqrt());
+            PairFeatures { columns: [*i, *j], groups, pairs }
+        })
+        .collect();
+    CellFeatures::new(&columns, &pairs, CONSTANT)?.padded(dimension)
+}
+
+/// The groups of a column in pairs.
+pub(super) fn pair_groups(column: &KnownColumn) -> Vec<u8> {
+    column.groups(MOST_GROUPS)
+}

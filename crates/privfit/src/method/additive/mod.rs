@@ -1,0 +1,238 @@
+//! Additive models of tables: a curve for each column, chosen pairs of columns, random trees.
+//!
+//! *What it computes.* Columns are cut into public cells, and noisy counts of all cells give ranks, means and shares. Features of a cell are smooth functions of its rank, a straight line and indicators;
+//! noisy gradient descent with momentum on all rows learns their weights, which are a curve for each column. On the way all products of two columns' features are compared in one
+//! release, and those pairs that stand out of the noise join. Sums over the leaves of random trees, whose questions depend on released numbers alone, add what is left.
+//!
+//! *Privacy.* All releases are sums of bounded integers with Gaussian noise, and their order is planned. Counts of F columns at once have the sensitivity sqrt F (replace-one sqrt 2F); counts of the sizes of
+//! residuals 1 (sqrt 2); mean and mean square of a target in [-1, 1] sqrt 2 (2 sqrt 2). A row's derivative is clipped to C and its features to the unit ball, both on the integers, so that one row moves a
+//! sum of gradients, of products of pairs, or over leaves, by at most C (2 C): `query/cell_features.rs`, `cell_pairs.rs` and `cell_trees.rs` of the kernel have the proofs. C may follow earlier releases, because
+//! noise is a multiple of it. A unit of several rows has its rows divided by their number. Composition is exact, as Gaussians.
+//!
+//! *Accuracy.* The noise that all steps leave in a score is about learning rate x steps x C / (1 - momentum) over n mu, whatever the number of features; it is set to a part of what scores spread over. So the model
+//! is as smooth as the noise asks for. With n mu below a few hundred a linear model may do better.
+//!
+//! *Needs.* A table; two or more classes, or a number between bounds; delta > 0. All adjacencies, units of several rows. Time: a pass over the cells for each step.
+//!
+//! *Reference.* Additive models: Hastie and Tibshirani 1986. With noise on histograms of residuals: Nori et al. 2021 (DP-EBM). Descent on smooth features of private ranks, chosen pairs and random trees are ours.
+
+mod basis;
+mod histogram;
+mod program;
+mod run;
+mod trees;
+
+use super::{Capabilities, Learned, Method, Noise, Plan, Problem, rounded};
+use crate::data::cells::CellGrid;
+use crate::error::{Error, Result};
+use crate::method::settings::settings;
+use crate::schema::{Features, Task};
+use privfit_kernel::account::{Adjacency, Event, calibrate};
+use privfit_kernel::engine::Needs;
+use privfit_kernel::{Loss, Run};
+use program::{Action, Mechanisms, Program, Shares};
+
+settings! {
+    /// Settings of additive models.
+    pub(crate) struct AdditiveSettings {
+        /// number of steps
+        steps: u64 = 200, 10.0..=100_000.0;
+        /// most pairs of columns that are chosen; 0 for none
+        pairs: Option<u64> = None, 0.0..=100.0;
+        /// number of random trees; 0 for none
+        trees: Option<u64> = None, 0.0..=100_000.0;
+        /// questions of a tree
+        depth: u64 = 4, 1.0..=8.0;
+        /// noise that all steps may leave in a score, over what scores spread over
+        smoothness: f64 = 0.7, 0.01..=100.0;
+        /// the same for trees
+        tree_smoothness: f64 = 0.2, 0.01..=100.0;
+        /// part of the residuals that are not clipped, for a number
+        unclipped: f64 = 0.7, 0.1..=1.0;
+        /// part of the squared privacy loss for trees
+        tree_share: f64 = 0.4, 0.01..=0.9;
+        /// part of the squared privacy loss for the choice of pairs
+        pair_share: f64 = 0.05, 0.001..=0.5;
+    }
+}
+
+/// Row of the list.
+pub(crate) const METHOD: Method = Method {
+    name: "additive",
+    alias: "DP-GAM",
+    needs: "a table with classes or a number as target, delta > 0",
+    guarantee: "(epsilon, delta), all adjacencies; also units of several rows",
+    source: "additive models of Hastie and Tibshirani 1986, on private histograms",
+    theorem: "Counts of the cells of F columns move by sqrt F when one record becomes null (replace-one sqrt 2F). Gradients of scores that are \
+              linear in features of cells, products of pairs and sums over leaves are clipped to length C on the integers, so that one record moves \
+              each sum by at most C (replace-one 2 C). All sums carry Gaussian noise and compose exactly; features, clips, pairs and trees \
+              follow from released sums only.",
+    settings: AdditiveSettings::SETTINGS,
+    published: false,
+    can: Capabilities { tunable: false, releases_gradients: true, many_steps: true, of_cells: true, ..Capabilities::ANY },
+    plan: |problem| plan(problem, AdditiveSettings::parse(&problem.settings)?),
+};
+
+/// Rows times mu above which pairs are compared, for each pair of columns.
+const PAIRS_FROM: f64 = 2.0;
+/// Rows times mu above which trees are grown: for numbers, and for classes.
+const TREES_FROM: [f64; 2] = [1200.0, 8000.0];
+/// Trees of one pass.
+const BATCH: usize = 5;
+const PAIRS: usize = 10;
+const TREES: u64 = 500;
+const MOMENTUM: f64 = 0.9;
+
+struct Additive {
+    grid: CellGrid,
+    program: Program,
+    mechanisms: Mechanisms,
+    event: Event,
+    loss: Loss,
+    loss_name: &'static str,
+    task: Task,
+    rows: f64,
+    settings: AdditiveSettings,
+    /// Rows over the noise of a single release with the whole budget.
+    signal: f64,
+}
+
+fn plan(problem: &Problem, settings: AdditiveSettings) -> Result<Box<dyn Plan>> {
+    problem.needs_delta(METHOD.name)?;
+    if !matches!(problem.schema.features, Features::Table(_)) {
+        return Err(Error::misuse("additive models are for the columns of a table, and these rows have none: describe [features.NAME], or use ")
+            .give("method", "noisy-gd"));
+    }
+    let rows = problem.rows.max(1) as f64;
+    let signal = rows / problem.single_noise()?;
+    let loss = problem.build_loss(1)?;
+    let outputs = loss.outputs();
+    let number = problem.task == Task::Number;
+    let columns = problem.schema.used_columns() as f64;
+    // Lines of a grid that counts can tell apart.
+    let lines = (signal * 0.283 / (4.0 * columns.sqrt())).clamp(8.0, 64.0) as usize;
+    let grid = CellGrid::new(&problem.schema, lines)?;
+    let compared = outputs == 1 && columns >= 2.0 && signal / (columns * columns) >= PAIRS_FROM;
+    let pairs = settings.pairs.map_or(if compared { PAIRS } else { 0 }, |n| n as usize);
+    let pairs = if outputs == 1 && columns >= 2.0 { pairs } else { 0 };
+    let grown = signal >= TREES_FROM[usize::from(!number)] * (outputs as f64).sqrt();
+    let trees = settings.trees.unwrap_or(if grown { TREES } else { 0 });
+    let shares = {
+        let (counts, target) = (0.08, (20.0 / signal).powi(2).clamp(0.005, 0.3));
+        let residuals = if number { 0.02 } else { 0.0 };
+        let screen = if pairs > 0 { settings.pair_share } else { 0.0 };
+        let leaves = if trees > 0 { settings.tree_share } else { 0.0 };
+        let scale = 1.0 - counts - target - residuals;
+        let (screen, leaves) = (screen * scale, leaves * scale);
+        Shares { counts, target, residuals, screen, leaves, steps: (scale - screen - leaves).max(0.05) }
+    };
+    let t = settings.steps;
+    let mut actions = vec![Action::Counts, Action::Target];
+    // Where the clip is looked at again, and where pairs join.
+    let looks: &[u64] = if number { &[0, t / 8, t / 3, 2 * t / 3] } else { &[] };
+    let join = if pairs > 0 { 2 * t / 5 } else { t };
+    let mut stops: Vec<u64> = looks.iter().copied().chain([join]).filter(|s| *s < t).collect();
+    stops.sort_unstable();
+    stops.dedup();
+    let (mut at, mut joined) = (0, false);
+    let mut steps = |actions: &mut Vec<Action>, to: u64, joined: bool| {
+        if to > at {
+            actions.push(if joined { Action::PairSteps(to - at) } else { Action::Steps(to - at) });
+            at = to;
+        }
+    };
+    for stop in stops {
+        steps(&mut actions, stop, joined);
+        if looks.contains(&stop) {
+            actions.push(Action::Residuals);
+        }
+        if stop == join {
+            actions.push(Action::Screen);
+            joined = true;
+        }
+    }
+    steps(&mut actions, t, joined);
+    if trees > 0 {
+        if number {
+            actions.push(Action::Residuals);
+        }
+        actions.push(Action::Leaves(trees.div_ceil(BATCH as u64)));
+    }
+    let counts_factor = if problem.adjacency == Adjacency::ReplaceOne { std::f64::consts::FRAC_1_SQRT_2 } else { 1.0 };
+    let depth = settings.depth as usize;
+    let program = Program { actions, shares, outputs, pairs, batch: BATCH, depth, rows: problem.rows, counts_factor };
+    let make = |multiplier: f64| -> Result<(Mechanisms, Event)> {
+        let mechanisms = program.mechanisms(&grid, multiplier)?;
+        let event = program.event(&grid, &mechanisms)?;
+        Ok((mechanisms, event))
+    };
+    let multiplier = calibrate(problem.target, |m| make(m).map(|m| m.1), problem.adjacency)?;
+    let (mechanisms, event) = make(multiplier)?;
+    Ok(Box::new(Additive {
+        grid,
+        program,
+        mechanisms,
+        event,
+        loss,
+        loss_name: problem.loss.name,
+        task: problem.task,
+        rows,
+        settings,
+        signal,
+    }))
+}
+
+impl Plan for Additive {
+    fn event(&self) -> &Event {
+        &self.event
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::Sums
+    }
+
+    fn cells(&self) -> Option<&CellGrid> {
+        Some(&self.grid)
+    }
+
+    fn describe(&self) -> Vec<(&'static str, String)> {
+        let mut out = vec![
+            ("columns", self.grid.columns.len().to_string()),
+            ("cells", self.grid.counts().iter().sum::<usize>().to_string()),
+            ("noise of counts, standard deviation", rounded(self.mechanisms.counts.standard_deviation())),
+            ("steps", self.program.steps().to_string()),
+            ("noise of a step over its clip", rounded(self.mechanisms.step)),
+        ];
+        if self.program.pairs > 0 {
+            out.push(("pairs of columns, at most", self.program.pairs.to_string()));
+            out.push(("noise of the comparison of pairs over its clip", rounded(self.mechanisms.screen)));
+        }
+        if self.program.batches() > 0 {
+            out.push(("trees", (self.program.batches() * self.program.batch as u64).to_string()));
+            out.push(("noise of a batch of trees over its clip", rounded(self.mechanisms.leaves)));
+        }
+        out
+    }
+
+    fn gradient_noise(&self) -> f64 {
+        self.loss.lipschitz() * self.mechanisms.step / (self.program.steps() as f64).sqrt()
+    }
+
+    fn noise(&self) -> Noise {
+        let deviation = self.gradient_noise();
+        let way = self.settings.smoothness * self.rows / deviation;
+        Noise::Gradient { deviation, ridge: self.rows / way.max(1e-9) }
+    }
+
+    fn steps(&self) -> u64 {
+        self.program.steps() + self.program.batches()
+    }
+
+    fn run(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Vec<f64>> {
+        Ok(self.learn(run, progress)?.numbers())
+    }
+
+    fn learn(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Learned> {
+        Ok(Learned::Additive(Box::new(self.train(run, progress)?)))
+    }
+}

@@ -1,0 +1,392 @@
+//! The run of a program: releases in their order, and what is computed from them.
+
+use super::basis::{self, KnownColumn};
+use super::program::{Action, RESIDUALS};
+use super::trees::{Forest, PublicRandom};
+use super::{Additive, MOMENTUM};
+use crate::additive::{AdditiveModel, Cells, Curve, PairTerm, Question, TreeTerm};
+use crate::error::Result;
+use crate::schema::Task;
+use privfit_kernel::{
+    AllPairs, Batch, CellPoint, CellRows, Contribution, Gaussian, Loss, PairColumn, Run, Sink, Unit, UnitRandomness, leaf_feature,
+};
+
+/// Longest step of one score, and of several.
+const LONGEST_STEP: [f64; 2] = [24.0, 12.0];
+/// Standard deviations of its noise by which a pair must stand out.
+const STANDS_OUT: f64 = 3.0;
+/// The last part of the steps, whose weights are averaged.
+const AVERAGED: f64 = 0.2;
+/// Least clip of a residual.
+const LEAST_CLIP: f64 = 0.01;
+
+/// What is known on the way; all of it released or computed from what was.
+struct State<'d> {
+    everyone: Batch<'d>,
+    known: Vec<KnownColumn>,
+    /// Where scores begin, and what they spread over.
+    offsets: Vec<f64>,
+    scale: f64,
+    clip: f64,
+    rows: Option<CellRows>,
+    chosen: Vec<(usize, usize, f64)>,
+    weights: Vec<f64>,
+    moves: Vec<f64>,
+    sum: Vec<f64>,
+    summed: f64,
+    step: u64,
+}
+
+impl Additive {
+    fn loss_at(&self, clip: f64) -> Loss {
+        self.loss.clipped(clip)
+    }
+
+    /// Noise of a step over its clip, for all steps together.
+    fn steps_noise(&self) -> f64 {
+        self.mechanisms.step / (self.program.steps() as f64).sqrt()
+    }
+
+    pub(super) fn train(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<AdditiveModel> {
+        let mut state = State {
+            everyone: run.everyone()?,
+            known: Vec::new(),
+            offsets: vec![0.0; self.program.outputs],
+            scale: 1.0,
+            clip: self.loss.lipschitz(),
+            rows: None,
+            chosen: Vec::new(),
+            weights: Vec::new(),
+            moves: Vec::new(),
+            sum: Vec::new(),
+            summed: 0.0,
+            step: 0,
+        };
+        let mut trees = Vec::new();
+        for action in &self.program.actions {
+            match action {
+                Action::Counts => self.count(run, &mut state)?,
+                Action::Target => self.target(run, &mut state)?,
+                Action::Residuals => self.residuals(run, &mut state, trees.is_empty())?,
+                Action::Steps(n) | Action::PairSteps(n) => self.descend(run, &mut state, *n, progress)?,
+                Action::Screen => self.screen(run, &mut state)?,
+                Action::Leaves(n) => trees = self.grow(run, &mut state, *n, progress)?,
+            }
+        }
+        self.model(&state, trees)
+    }
+
+    fn count(&self, run: &mut Run<'_>, state: &mut State<'_>) -> Result<()> {
+        let (counts, mechanism) = (self.grid.counts(), &self.mechanisms.counts);
+        let noisy = run.at(mechanism, |run, scale| {
+            let noise = run.draw(&scale, counts.iter().sum())?;
+            let sum = state.everyone.cell_counts(&noise, &counts)?;
+            run.release(noise, &sum)
+        })?;
+        let deviation = mechanism.standard_deviation();
+        let mut rest = noisy.as_slice();
+        for (column, count) in self.grid.columns.iter().zip(counts) {
+            let (own, after) = rest.split_at(count);
+            rest = after;
+            state.known.push(KnownColumn::new(column, own, deviation));
+        }
+        let features = basis::features(&state.known, &[], self.program.dimension(&self.grid, false))?;
+        state.weights = vec![0.0; features.dimension() * self.program.outputs];
+        (state.moves, state.sum) = (state.weights.clone(), state.weights.clone());
+        state.rows = Some(state.everyone.cell_rows(features)?);
+        Ok(())
+    }
+
+    fn target(&self, run: &mut Run<'_>, state: &mut State<'_>) -> Result<()> {
+        let dimension = self.program.target_dimension();
+        let (parameters, add): (Vec<f64>, AddLabel) = match self.task {
+            Task::Classes(classes) if self.program.outputs > 1 => (vec![classes as f64], add_class),
+            Task::Classes(_) => (Vec::new(), add_sign),
+            _ => (Vec::new(), add_moments),
+        };
+        let contribution = Contribution { name: "target", dimension, parameters, add };
+        let sums = run.at(&self.mechanisms.target, |run, scale| {
+            let noise = run.draw(&scale, dimension)?;
+            let sum = state.everyone.sum(&noise, &contribution)?;
+            run.release(noise, &sum)
+        })?;
+        let error = self.mechanisms.target.standard_deviation() / self.rows;
+        let odds = |p: f64| (p / (1.0 - p)).ln();
+        if self.program.outputs > 1 {
+            let shares = super::histogram::shares(&sums, self.mechanisms.target.standard_deviation());
+            let mean = shares.iter().map(|s| s.ln()).sum::<f64>() / shares.len() as f64;
+            state.offsets = shares.iter().map(|s| s.ln() - mean).collect();
+            state.scale = 4.0;
+            return Ok(());
+        }
+        let mean = 0.5 * (1.0 + sums[0] / self.rows);
+        match self.task {
+            Task::Number => {
+                let p = mean.clamp(0.02, 0.98);
+                // Of a target from 0 to 1; the square of a mean with noise is too large by the noise.
+                let square = 0.25 * (sums[1] / self.rows - (sums[0] / self.rows).powi(2) + error * error);
+                let deviation = square.max(0.0).sqrt().clamp(0.02, 0.5);
+                (state.offsets, state.scale) = (vec![odds(p)], deviation / (p * (1.0 - p)));
+            }
+            _ => {
+                let least = (1.0 / self.signal).clamp(0.002, 0.4);
+                (state.offsets, state.scale) = (vec![odds(mean.clamp(least, 1.0 - least))], 2.0);
+            }
+        }
+        Ok(())
+    }
+
+    fn point<'s>(state: &'s State<'_>) -> CellPoint<'s> {
+        CellPoint { weights: &state.weights, offsets: &state.offsets }
+    }
+
+    fn rows<'s>(state: &'s State<'_>) -> privfit_kernel::Result<&'s CellRows> {
+        let what = "the counts of cells come first";
+        state.rows.as_ref().ok_or(privfit_kernel::Error::Mismatch { what })
+    }
+
+    /// The clip that leaves the wanted part of the residuals as they are. Before trees it looks at the weights of the last step, then at their average.
+    fn residuals(&self, run: &mut Run<'_>, state: &mut State<'_>, _: bool) -> Result<()> {
+        if state.step == self.program.steps() {
+            self.average(state);
+        }
+        let edges: Vec<f64> = (1..RESIDUALS).rev().map(|i| 0.8f64.powi(i as i32)).collect();
+        let scores = state.everyone.row_scores(Additive::rows(state)?, Additive::point(state), 1)?;
+        let counts = run.at(&self.mechanisms.residuals, |run, scale| {
+            let noise = run.draw(&scale, RESIDUALS)?;
+            let sum = state.everyone.residual_counts(&noise, &scores, &self.loss, &edges)?;
+            run.release(noise, &sum)
+        })?;
+        let mut below = 0.0;
+        let wanted = self.settings.unclipped * self.rows;
+        let place = counts.iter().position(|count| {
+            below += count;
+            below >= wanted
+        });
+        let clip = place.and_then(|i| edges.get(i)).copied().unwrap_or(1.0);
+        state.clip = clip.clamp(LEAST_CLIP, self.loss.lipschitz());
+        Ok(())
+    }
+
+    fn learning_rate(&self, state: &State<'_>) -> f64 {
+        let steps = self.program.steps() as f64;
+        let noise = self.settings.smoothness * state.scale * (self.signal / 1000.0).sqrt().clamp(0.4, 1.0);
+        let longest = LONGEST_STEP[usize::from(self.program.outputs > 1)];
+        (noise * self.rows * (1.0 - MOMENTUM) / (self.steps_noise() * steps * state.clip)).min(longest)
+    }
+
+    fn descend(&self, run: &mut Run<'_>, state: &mut State<'_>, count: u64, progress: &dyn Fn()) -> Result<()> {
+        let mechanism = Gaussian::for_gradients(state.clip, self.mechanisms.step)?;
+        let (loss, dimension) = (self.loss_at(state.clip), state.weights.len());
+        let (longest, total) = (self.learning_rate(state), self.program.steps() as f64);
+        for _ in 0..count {
+            let gradient = run.at(&mechanism, |run, scale| {
+                let noise = run.draw(&scale, dimension)?;
+                let sum = state.everyone.cell_gradient(&noise, Additive::rows(state)?, Additive::point(state), &loss)?;
+                run.release(noise, &sum)
+            })?;
+            let part = state.step as f64 / total;
+            // Full steps in the first half, then shorter ones.
+            let rate = longest * if part < 0.5 { 1.0 } else { 1.0 - 0.9 * (2.0 * part - 1.0) };
+            for ((w, m), g) in state.weights.iter_mut().zip(&mut state.moves).zip(&gradient) {
+                *m = MOMENTUM * *m - rate * g / self.rows;
+                *w += *m;
+            }
+            state.step += 1;
+            if part >= 1.0 - AVERAGED {
+                state.summed += 1.0;
+                state.sum.iter_mut().zip(&state.weights).for_each(|(s, w)| *s += w);
+            }
+            progress();
+        }
+        Ok(())
+    }
+
+    /// The average of the last steps is the answer.
+    fn average(&self, state: &mut State<'_>) {
+        if state.summed > 0.0 {
+            state.weights = state.sum.iter().map(|s| s / state.summed).collect();
+            (state.sum, state.summed) = (state.weights.clone(), 1.0);
+        }
+    }
+
+    /// Chooses the pairs whose products stand out of the noise, and makes room for them.
+    fn screen(&self, run: &mut Run<'_>, state: &mut State<'_>) -> Result<()> {
+        let columns: Vec<PairColumn> = state.known.iter().map(|c| c.screened(self.grid.columns.len())).collect();
+        let all = AllPairs::new(&columns)?;
+        let mechanism = Gaussian::for_gradients(state.clip, self.mechanisms.screen)?;
+        let scores = state.everyone.row_scores(Additive::rows(state)?, Additive::point(state), 1)?;
+        let loss = self.loss_at(state.clip);
+        let products = run.at(&mechanism, |run, scale| {
+            let noise = run.draw(&scale, all.dimension())?;
+            let sum = state.everyone.pair_gradients(&noise, &scores, &all, &loss)?;
+            run.release(noise, &sum)
+        })?;
+        let variance = mechanism.standard_deviation().powi(2);
+        let mut rest = products.as_slice();
+        let mut found: Vec<(f64, (usize, usize, f64))> = Vec::new();
+        for (i, j) in all.pairs() {
+            let (own, after) = rest.split_at(all.products(i, j));
+            rest = after;
+            let energy = own.iter().map(|g| g * g).sum::<f64>() - own.len() as f64 * variance;
+            let deviations = energy / (variance * (2.0 * own.len() as f64).sqrt());
+            if deviations > STANDS_OUT {
+                found.push((deviations, (i, j, energy.powf(0.25))));
+            }
+        }
+        found.sort_by(|a, b| b.0.total_cmp(&a.0));
+        state.chosen = found.into_iter().take(self.program.pairs).map(|f| f.1).collect();
+        let features = basis::features(&state.known, &state.chosen, self.program.dimension(&self.grid, true))?;
+        // Columns have shorter features where there are pairs: their weights grow, and no curve changes.
+        let grown = if state.chosen.is_empty() { 1.0 } else { std::f64::consts::SQRT_2 };
+        let own: usize = self.grid.columns.iter().map(|c| basis::width(&c.kind)).sum();
+        let widen = |old: &[f64]| {
+            let mut new = vec![0.0; features.dimension()];
+            new.iter_mut().zip(&old[..own]).for_each(|(n, o)| *n = o * grown);
+            new[features.dimension() - 1] = old[old.len() - 1];
+            new
+        };
+        (state.weights, state.moves) = (widen(&state.weights), widen(&state.moves));
+        state.sum = vec![0.0; state.weights.len()];
+        state.rows = Some(state.everyone.cell_rows(features)?);
+        Ok(())
+    }
+
+    /// How far the curve of a column reaches: the root of its mean square.
+    fn lengths(&self, state: &State<'_>) -> Result<Vec<f64>> {
+        let features = Additive::rows(state)?.features();
+        let mut out = vec![0.0; self.grid.columns.len()];
+        for own in state.weights.chunks(features.dimension()) {
+            let (curves, _) = features.curves(own);
+            for ((o, curve), column) in out.iter_mut().zip(&curves).zip(&state.known) {
+                *o += spread(curve, &column.shares).powi(2);
+            }
+            for ((i, j, _), curve) in state.chosen.iter().zip(&curves[self.grid.columns.len()..]) {
+                let square = curve.iter().map(|x| x * x).sum::<f64>() / curve.len().max(1) as f64;
+                out[*i] += square;
+                out[*j] += square;
+            }
+        }
+        Ok(out.iter().map(|square| square.sqrt()).collect())
+    }
+
+    fn grow(&self, run: &mut Run<'_>, state: &mut State<'_>, batches: u64, progress: &dyn Fn()) -> Result<Vec<TreeTerm>> {
+        self.average(state);
+        let k = self.program.outputs;
+        let mechanism = Gaussian::for_gradients(state.clip, self.mechanisms.leaves)?;
+        let loss = self.loss_at(state.clip);
+        let mut scores = state.everyone.row_scores(Additive::rows(state)?, Additive::point(state), k)?;
+        let features = Additive::rows(state)?.features();
+        let (curves, _) = features.curves(&state.weights[..features.dimension()]);
+        let forest = Forest::new(&state.known, &self.lengths(state)?, &curves);
+        let mut random = PublicRandom(run.public_word()?);
+        let (b, leaves) = (self.program.batch, 1usize << self.program.depth);
+        // Noise of one leaf's sum, whatever the batch.
+        let noise = mechanism.standard_deviation() / leaf_feature(b);
+        let shorter = |batch: u64| {
+            let part = batch as f64 / batches as f64;
+            if part < 0.5 { 1.0 } else { 1.0 - 0.9 * (2.0 * part - 1.0) }
+        };
+        let squares: f64 = (0..batches).map(|i| b as f64 * shorter(i).powi(2)).sum();
+        let wanted = self.settings.tree_smoothness * state.scale / (noise * squares.sqrt());
+        // A batch may not go further than the residuals of its leaves.
+        let rate = wanted.min(0.5 / b as f64 * leaves as f64 / (0.2 * self.rows));
+        let mut out = Vec::new();
+        for batch in 0..batches {
+            let trees: Vec<_> = (0..b).map(|_| forest.tree(self.program.depth, &mut random)).collect();
+            let sums = run.at(&mechanism, |run, scale| {
+                let noise = run.draw(&scale, b * leaves * k)?;
+                let sum = state.everyone.leaf_sums(&noise, &scores, &trees, &loss)?;
+                run.release(noise, &sum)
+            })?;
+            let values: Vec<f64> = sums.iter().map(|s| -rate * shorter(batch) * s / leaf_feature(b)).collect();
+            state.everyone.add_leaves(&mut scores, &trees, &values)?;
+            for (tree, own) in trees.iter().zip(values.chunks(leaves * k)) {
+                let questions =
+                    tree.splits.iter().map(|s| Question { column: s.column, yes: Cells::of(&s.yes) }).collect();
+                out.push(TreeTerm { questions, scores: own.chunks(leaves).map(finite).collect() });
+            }
+            progress();
+        }
+        Ok(out)
+    }
+
+    fn model(&self, state: &State<'_>, trees: Vec<TreeTerm>) -> Result<AdditiveModel> {
+        let features = Additive::rows(state)?.features();
+        let average: Vec<f64> = match state.summed > 0.0 {
+            true => state.sum.iter().map(|s| s / state.summed).collect(),
+            false => state.weights.clone(),
+        };
+        let mut offsets = state.offsets.clone();
+        let columns = self.grid.columns.len();
+        let (mut curves, mut pairs) = (vec![Vec::new(); columns], vec![Vec::new(); state.chosen.len()]);
+        for (own, offset) in average.chunks(features.dimension()).zip(&mut offsets) {
+            let (all, constant) = features.curves(own);
+            *offset += constant;
+            for (i, curve) in all.into_iter().enumerate() {
+                if i >= columns {
+                    pairs[i - columns].push(finite(&curve));
+                    continue;
+                }
+                // Around the average row.
+                let mean: f64 = curve.iter().zip(&state.known[i].shares).map(|(x, s)| x * s).sum();
+                *offset += mean;
+                curves[i].push(finite(&curve.iter().map(|x| x - mean).collect::<Vec<_>>()));
+            }
+        }
+        let curve = |(scores, known): (Vec<Vec<f64>>, &KnownColumn)| Curve { shares: known.shares.clone(), scores };
+        let pair = |(scores, (i, j, _)): (Vec<Vec<f64>>, &(usize, usize, f64))| PairTerm {
+            columns: [*i, *j],
+            groups: [basis::pair_groups(&state.known[*i]), basis::pair_groups(&state.known[*j])],
+            scores,
+        };
+        Ok(AdditiveModel {
+            loss: self.loss_name.into(),
+            loss_parameters: self.loss.parameters().to_vec(),
+            classes: self.task.classes(),
+            offsets: finite(&offsets),
+            grid: self.grid.clone(),
+            curves: curves.into_iter().zip(&state.known).map(curve).collect(),
+            pairs: pairs.into_iter().zip(&state.chosen).map(pair).collect(),
+            trees,
+        })
+    }
+}
+
+/// Root of the mean square around the mean.
+fn spread(curve: &[f64], shares: &[f64]) -> f64 {
+    let mean: f64 = curve.iter().zip(shares).map(|(x, s)| x * s).sum();
+    curve.iter().zip(shares).map(|(x, s)| s * (x - mean) * (x - mean)).sum::<f64>().sqrt()
+}
+
+/// Numbers that overflowed are released ones; a model file holds finite ones.
+fn finite(numbers: &[f64]) -> Vec<f64> {
+    numbers.iter().map(|x| if x.is_finite() { *x } else { 0.0 }).collect()
+}
+
+type AddLabel = fn(&[f64], Unit<'_>, &mut UnitRandomness<'_>, &mut Sink<'_>);
+
+/// Rows of a unit whose label is in a range, as an average.
+fn each_label(unit: Unit<'_>, low: f32, high: f32, mut f: impl FnMut(f64, f64)) {
+    let known = |row: &usize| (low..=high).contains(&unit.label(*row));
+    let weight = 1.0 / (0..unit.rows()).filter(known).count().max(1) as f64;
+    (0..unit.rows()).filter(known).for_each(|row| f(f64::from(unit.label(row)), weight));
+}
+
+/// A target in [-1, 1] and its square.
+fn add_moments(_: &[f64], unit: Unit<'_>, _: &mut UnitRandomness<'_>, sink: &mut Sink<'_>) {
+    each_label(unit, -1.0, 1.0, |y, weight| {
+        sink.add(0, weight * y);
+        sink.add(1, weight * y * y);
+    });
+}
+
+/// The second of two classes as 1, the first as -1.
+fn add_sign(_: &[f64], unit: Unit<'_>, _: &mut UnitRandomness<'_>, sink: &mut Sink<'_>) {
+    each_label(unit, 0.0, 1.0, |y, weight| sink.add(0, weight * (2.0 * y - 1.0)));
+}
+
+/// A count for each class.
+fn add_class(p: &[f64], unit: Unit<'_>, _: &mut UnitRandomness<'_>, sink: &mut Sink<'_>) {
+    each_label(unit, 0.0, p[0] as f32 - 1.0, |y, weight| sink.add(y as usize, weight));
+}

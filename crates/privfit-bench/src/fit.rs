@@ -4,7 +4,7 @@ use super::measure::{peak_memory, processor_time};
 use crate::{Failure, print_line};
 use privfit::account::Adjacency;
 use privfit::constraint::Constraint;
-use privfit::data::encode::{Encoder, Row};
+use privfit::data::encode::Row;
 use privfit::data::load::{Source, count, load_from, open, read_labels};
 use privfit::data::{Cell, Each, Reader, Record};
 use privfit::engine::Threads;
@@ -107,7 +107,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
             let entropy = Entropy::system().map_err(privfit::Error::from)?;
             let prepared = prepare(&job, n, false)?;
             let records = match &mut in_memory {
-                Some(rows) => load_from(rows, &schema, None, &entropy)?,
+                Some(rows) => load_from(rows, &schema, prepared.plan.cells(), &entropy)?,
                 None => {
                     count(&train, &schema)?;
                     prepared.open(&train, &entropy)?

@@ -150,9 +150,7 @@ impl CellKind {
     pub fn count(&self) -> usize {
         match self {
             CellKind::Number { lines, .. } => lines.len() + 4,
-            CellKind::Category { values, cell, .. } => {
-                cell.iter().max().map_or(values.len(), |most| usize::from(*most) + 1) + 1
-            }
+            CellKind::Category { values, cell, .. } => cell.iter().max().map_or(values.len(), |most| usize::from(*most) + 1) + 1,
         }
     }
 
@@ -209,6 +207,34 @@ impl CellKind {
         }
     }
 
+    /// A cell for people.
+    pub fn cell_name(&self, cell: usize) -> String {
+        if cell + 1 >= self.count() {
+            return match self {
+                CellKind::Number { .. } => "missing".into(),
+                CellKind::Category { .. } => "unlisted".into(),
+            };
+        }
+        match self {
+            CellKind::Number { bounds: (low, high), anchor, lines } => {
+                let at = lines.partition_point(|line| line <= anchor);
+                let edge = |i: usize| if i == 0 { *low } else { lines.get(i - 1).copied().unwrap_or(*high) };
+                match cell {
+                    c if c == at + 1 => format!("{anchor}"),
+                    c if c == at => format!("{} to {anchor}", edge(at)),
+                    c if c == at + 2 => format!("{anchor} to {}", edge(at + 1)),
+                    c if c < at => format!("{} to {}", edge(c), edge(c + 1)),
+                    c => format!("{} to {}", edge(c - 2), edge(c - 1)),
+                }
+            }
+            CellKind::Category { values, cell: cells, .. } if cells.is_empty() => values.get(cell).cloned().unwrap_or_default(),
+            CellKind::Category { values, cell: cells, .. } => {
+                let own = values.iter().zip(cells).filter(|(_, c)| usize::from(**c) == cell);
+                own.map(|(v, _)| v.as_str()).collect::<Vec<_>>().join(" | ")
+            }
+        }
+    }
+
     /// Whether the cells but the last have an order.
     pub fn ordered(&self) -> bool {
         match self {
@@ -229,7 +255,9 @@ mod tests {
     /// Cells follow numbers in order, the anchor has its own, and the middle of a cell falls into that cell.
     #[test]
     fn cells_of_numbers_are_in_order() {
-        for (low, high) in [(0.0, 1.0), (-3.0, 7.0), (5.0, 6.0), (-9.0, -1.0), (0.0, 1e9), (-1e-9, 1e9), (1e300, 1.1e300), (-7.0, 0.0)] {
+        for (low, high) in
+            [(0.0, 1.0), (-3.0, 7.0), (5.0, 6.0), (-9.0, -1.0), (0.0, 1e9), (-1e-9, 1e9), (1e300, 1.1e300), (-7.0, 0.0)]
+        {
             for lines in [2, 8, 64, 100] {
                 let kind = number(low, high, lines);
                 let CellKind::Number { anchor, lines, .. } = &kind else { unreachable!() };
@@ -267,7 +295,10 @@ mod tests {
         assert!(!category(&list(&["a", "1"])).ordered() && !category(&list(&["0", "1"])).ordered());
         let many: Vec<String> = (0..1000).map(|i| format!("v{i}")).collect();
         let kind = category(&many);
-        assert_eq!((kind.count(), kind.of_category(Some(0)), kind.of_category(Some(999)), kind.of_category(None)), (255, 0, 253, 254));
+        assert_eq!(
+            (kind.count(), kind.of_category(Some(0)), kind.of_category(Some(999)), kind.of_category(None)),
+            (255, 0, 253, 254)
+        );
         assert_eq!(category(&many[..254]).count(), 255);
         assert_eq!(category(&many[..255]).count(), 255);
     }

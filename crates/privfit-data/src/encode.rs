@@ -153,9 +153,7 @@ const LARGEST_CELL: f64 = 1e150;
 impl Encoder {
     /// For a schema and the columns of a file. A header unlike the schema is a misuse; it is public.
     pub fn new(schema: &Schema, header: &[String], labelled: bool) -> Result<Encoder> {
-        let find = |name: &str| {
-            header.iter().position(|h| h == name).ok_or_else(|| missing_column(name))
-        };
+        let find = |name: &str| header.iter().position(|h| h == name).ok_or_else(|| missing_column(name));
         let mut columns = Vec::new();
         let mut offset = 0;
         let (mut divide, mut longest_square, mut largest) = (1.0, 0.0, LARGEST_CELL);

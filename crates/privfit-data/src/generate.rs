@@ -1,5 +1,6 @@
 //! Generated data: the synthetic designs on which sparse methods are compared. Nothing here is secret; a seed says it all.
 
+use super::cells::CellGrid;
 use super::encode::{Encoder, Row};
 use super::{Cell, Record};
 use crate::error::Result;
@@ -276,19 +277,11 @@ impl DrawnTexts {
 }
 
 /// Encoded rows as private records; with a unit column as many rows in a row are a unit as it may have.
-pub fn private(rows: &[Row], schema: &Schema, entropy: &Entropy) -> Result<Dataset> {
-    let sparse = super::encode::is_sparse(schema);
+pub fn private(rows: &[Row], schema: &Schema, grid: Option<&CellGrid>, entropy: &Entropy) -> Result<Dataset> {
     let rows_per_unit = super::load::rows_per_unit(schema);
-    let shape = RowShape { dimension: schema.dimension(), row_norm: 1.0, sparse, rows_per_unit };
-    let mut builder = DatasetBuilder::new(entropy, shape)?;
+    let mut builder = super::load::empty(schema, grid, entropy)?;
     for unit in rows.chunks(rows_per_unit.unwrap_or(1).max(1)) {
-        for row in unit {
-            if sparse {
-                builder.sparse_row(&row.pairs, row.label);
-            } else {
-                builder.row(&row.dense, row.label);
-            }
-        }
+        unit.iter().for_each(|row| super::load::put(&mut builder, row, grid.is_some()));
         builder.end_unit();
     }
     Ok(builder.build())

@@ -281,7 +281,8 @@ pub fn load_from(reader: &mut dyn Reader, schema: &Schema, grid: Option<&CellGri
     loader.finish(rows_per_unit(schema), entropy)
 }
 
-fn encoder(schema: &Schema, grid: Option<&CellGrid>, reader: &dyn Reader) -> Result<Encoder> {
+/// What turns records of a reader into rows, of features or of cells.
+pub fn encoder(schema: &Schema, grid: Option<&CellGrid>, reader: &dyn Reader) -> Result<Encoder> {
     let encoder = Encoder::new(schema, reader.columns(), true)?;
     match grid {
         Some(grid) => encoder.with_cells(grid, reader.columns()),
@@ -289,7 +290,7 @@ fn encoder(schema: &Schema, grid: Option<&CellGrid>, reader: &dyn Reader) -> Res
     }
 }
 
-fn empty(schema: &Schema, grid: Option<&CellGrid>, entropy: &Entropy) -> Result<DatasetBuilder> {
+pub(crate) fn empty(schema: &Schema, grid: Option<&CellGrid>, entropy: &Entropy) -> Result<DatasetBuilder> {
     let rows_per_unit = rows_per_unit(schema);
     Ok(match grid {
         Some(grid) => DatasetBuilder::of_cells(entropy, &grid.counts(), rows_per_unit)?,
@@ -313,7 +314,7 @@ struct Loader {
     of_cells: bool,
 }
 
-fn put(builder: &mut DatasetBuilder, row: &Row, of_cells: bool) {
+pub(crate) fn put(builder: &mut DatasetBuilder, row: &Row, of_cells: bool) {
     match row.pairs.is_empty() {
         _ if of_cells => builder.cell_row(&row.cells, row.label),
         true => builder.row(&row.dense, row.label),

@@ -81,7 +81,7 @@ fn report(kind: &str, subject: &Shipped, measured: Value, violations: &[String])
 
 fn sensitive(question: &Question, pairs: u64) -> Result<Value> {
     let subject = Shipped::new(question)?;
-    let maker = RowMaker::new(subject.schema())?;
+    let maker = subject.row_maker()?;
     let found = sensitivity::audit(&subject, &maker, question.rows as usize, pairs, &[], &poll)?;
     let lines = found.lines.iter().map(|((what, pair), line)| {
         json!({"value": what, "pair": pair, "values": line.values, "largest": number(line.largest), "violations": line.violations})
@@ -93,7 +93,7 @@ fn sensitive(question: &Question, pairs: u64) -> Result<Value> {
 
 fn two_worlds(question: &Question, runs: usize) -> Result<Value> {
     let subject = Shipped::new(question)?;
-    let maker = RowMaker::new(subject.schema())?;
+    let maker = subject.row_maker()?;
     let pairs = maker.telling(question.rows as usize, question.adjacency, &[]);
     // Too few runs are refused by the audit itself, before this choice matters.
     let best = if runs < 30 { 0 } else { distribution::telling(&subject, &pairs, 120.min(runs))? };
@@ -120,7 +120,7 @@ fn precise(question: &Question, fits: u64) -> Result<Value> {
         return Err(Error::misuse("precision needs fits: give runs of at least 1"));
     }
     let subject = Shipped::new(question)?;
-    let maker = RowMaker::new(subject.schema())?;
+    let maker = subject.row_maker()?;
     let mut random = Random::new(4);
     let worlds: Vec<Vec<Row>> =
         pair::KINDS.iter().map(|kind| maker.pair(kind, question.rows as usize, question.adjacency, &mut random, &[]).a).collect();

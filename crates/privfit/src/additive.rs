@@ -141,11 +141,16 @@ impl AdditiveModel {
                 && t.questions.iter().all(|q| q.column < counts.len())
                 && full(&t.scores, 1 << t.questions.len())
         };
-        k > 0
-            && curves
-            && self.pairs.iter().all(pair)
-            && self.trees.iter().all(tree)
-            && self.numbers().all(|x| x.is_finite())
+        k > 0 && curves && self.pairs.iter().all(pair) && self.trees.iter().all(tree) && self.numbers().all(|x| x.is_finite())
+    }
+}
+
+impl Curve {
+    /// How far the column moves a score: the root of the mean square of its curve.
+    pub fn spread(&self, score: usize) -> f64 {
+        let Some(curve) = self.scores.get(score) else { return 0.0 };
+        let mean: f64 = curve.iter().zip(&self.shares).map(|(x, s)| x * s).sum();
+        curve.iter().zip(&self.shares).map(|(x, s)| s * (x - mean) * (x - mean)).sum::<f64>().sqrt()
     }
 }
 

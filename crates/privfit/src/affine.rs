@@ -4,6 +4,7 @@
 use crate::artifact::Artifact;
 use crate::error::{Error, Result};
 use crate::loss::Link;
+use crate::model::Model;
 use crate::schema::Task;
 use crate::schema::{Feature, Features, Scaling, Schema, TargetValues};
 use serde_json::{Value, json};
@@ -13,14 +14,28 @@ pub fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into() }
 }
 
-/// Weights over the encoded features as CSV: one line to a feature, one column to a score.
+/// Weights over the encoded features as CSV: one line to a feature, one column to a score. Of an additive model its curves: one line to a cell of a column.
 pub fn weights_csv(artifact: &Artifact) -> String {
-    let mut out = String::from("feature");
+    let additive = match &artifact.model {
+        Model::Additive(model) => Some(model),
+        Model::Linear(_) | Model::Point(_) => None,
+    };
+    let mut out = String::from(if additive.is_some() { "column,cell,share" } else { "feature" });
     for name in score_names(artifact) {
         out.push(',');
         out.push_str(&quoted(&name));
     }
     out.push('\n');
+    if let Some(model) = additive {
+        for (column, curve) in model.grid.columns.iter().zip(&model.curves) {
+            for (cell, share) in curve.shares.iter().enumerate() {
+                out.push_str(&format!("{},{},{share}", quoted(&column.name), quoted(&column.kind.cell_name(cell))));
+                curve.scores.iter().for_each(|scores| out.push_str(&format!(",{}", scores[cell])));
+                out.push('\n');
+            }
+        }
+        return out;
+    }
     for (i, name) in artifact.schema.feature_names().iter().enumerate() {
         out.push_str(&quoted(name));
         artifact.model.weights().iter().for_each(|w| out.push_str(&format!(",{}", w[i])));
@@ -32,7 +47,7 @@ pub fn weights_csv(artifact: &Artifact) -> String {
 /// A name for each score: the class that it speaks for, or what the number is.
 fn score_names(artifact: &Artifact) -> Vec<String> {
     let names = artifact.schema.class_names();
-    match (artifact.schema.task(), artifact.model.weights().len()) {
+    match (artifact.schema.task(), artifact.model.outputs()) {
         (Task::Location, _) => vec!["point".into()],
         (Task::Classes(_), 1) => vec![names.get(1).cloned().unwrap_or_default()],
         (Task::Classes(_), _) => names,
@@ -46,6 +61,9 @@ pub fn coefficients(artifact: &Artifact) -> Result<Value> {
     let fix = "export it as ONNX or as CSV";
     if schema.task() == Task::Location {
         return Err(Error::misuse("the model is a point: print it in its units with `privfit predict`"));
+    }
+    if matches!(artifact.model, Model::Additive(_)) {
+        return Err(Error::misuse("an additive model has curves, not coefficients: export it as CSV"));
     }
     if artifact.model.map().is_some() {
         return Err(Error::misuse(format!("the model changes each row by itself and has no coefficients in units: {fix}")));
@@ -101,6 +119,9 @@ fn reading(artifact: &Artifact) -> String {
     let last = match (artifact.schema.task(), artifact.model.weights().len()) {
         (Task::Number | Task::Location, _) if artifact.model.link() == Link::Log => {
             "the number is the upper bound times e^min(score, 0)"
+        }
+        (Task::Number | Task::Location, _) if artifact.model.link() == Link::Share => {
+            "the number is lower bound + (upper - lower bound)/(1 + e^-score)"
         }
         (Task::Number | Task::Location, _) => {
             "the number is lower bound + (score + 1)/2 (upper - lower bound), with scores from -1 to 1"

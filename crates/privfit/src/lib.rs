@@ -14,8 +14,8 @@
 //! # Ok::<(), privfit::Error>(())
 //! ```
 
-pub mod advisory;
 pub mod additive;
+pub mod advisory;
 pub mod affine;
 pub mod artifact;
 pub mod audit;

@@ -61,7 +61,7 @@ impl Artifact {
         let scale = if ball { 1.0 / (longest + one).sqrt() } else { 1.0 };
         // A score between -1 and 1 is a number between the bounds of the target.
         let (slope, start) = match schema.target.values {
-            TargetValues::Bounds(low, high) if self.model.link() != Link::Log => ((high - low) / 2.0, (high + low) / 2.0),
+            TargetValues::Bounds(low, high) if self.model.link() == Link::Identity => ((high - low) / 2.0, (high + low) / 2.0),
             _ => (1.0, 0.0),
         };
         let (mut weights, mut constants) = (Vec::new(), Vec::new());

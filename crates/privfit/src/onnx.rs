@@ -13,6 +13,7 @@ use crate::artifact::Artifact;
 use crate::certificate::derive::hex;
 use crate::error::{Error, Result};
 use crate::loss::Link;
+use crate::model::Model;
 use crate::schema::Task;
 use crate::schema::{Feature, Features, Scaling, Schema, TargetValues};
 use graph::Graph;
@@ -32,6 +33,11 @@ pub fn export(artifact: &Artifact, file: &[u8]) -> Result<Vec<u8>> {
     let task = artifact.schema.task();
     if task == Task::Location {
         return Err(Error::misuse("the model is a point and predicts nothing: print it with `privfit predict`"));
+    }
+    if matches!(artifact.model, Model::Additive(_)) {
+        return Err(Error::misuse(
+            "additive models have no ONNX form yet: predict with `privfit predict`, or export their curves as CSV",
+        ));
     }
     let mut graph = Graph::default();
     let row = encoded_row(&mut graph, &artifact.schema);
@@ -220,14 +226,18 @@ fn number(graph: &mut Graph, artifact: &Artifact, scores: &str) {
         _ => (-1.0, 1.0),
     };
     // The part of the way from the lower bound to the upper one.
-    let part = if artifact.model.link() == Link::Log {
-        let below = graph.with("Min", scores, 0.0);
-        graph.apply("Exp", &[&below])
-    } else {
-        let above = graph.with("Max", scores, -1.0);
-        let between = graph.with("Min", &above, 1.0);
-        let more = graph.with("Add", &between, 1.0);
-        graph.with("Div", &more, 2.0)
+    let part = match artifact.model.link() {
+        Link::Log => {
+            let below = graph.with("Min", scores, 0.0);
+            graph.apply("Exp", &[&below])
+        }
+        Link::Share => graph.apply("Sigmoid", &[scores]),
+        _ => {
+            let above = graph.with("Max", scores, -1.0);
+            let between = graph.with("Min", &above, 1.0);
+            let more = graph.with("Add", &between, 1.0);
+            graph.with("Div", &more, 2.0)
+        }
     };
     let along = graph.with("Mul", &part, high - low);
     let value = graph.with("Add", &along, low);

@@ -397,6 +397,7 @@ fn methods_are_listed() {
         "random-round-sgd",
         "frank-wolfe",
         "statistics",
+        "additive",
         "noisy-thresholding",
         "weighted-columns",
         "hard-thresholding",

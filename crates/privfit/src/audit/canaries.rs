@@ -23,7 +23,7 @@ use privfit_kernel::{Entropy, Run};
 
 /// Methods whose steps release gradients.
 pub fn methods() -> Vec<&'static str> {
-    method::ALL.iter().filter(|m| m.can.releases_gradients).map(|m| m.name).collect()
+    method::ALL.iter().filter(|m| m.can.releases_gradients && !m.can.of_cells).map(|m| m.name).collect()
 }
 
 /// What one run showed.

@@ -123,7 +123,7 @@ impl JobSubject {
     fn dataset(&self, rows: &[Row], entropy: &Entropy) -> Result<Dataset> {
         match &self.kind {
             JobKind::Bounds(bounds) => bounds.records(&Memory { rows: Rows::Dense(&Cells(rows)), labels: None }, entropy),
-            _ => private(rows, &self.schema, entropy),
+            _ => private(rows, &self.schema, None, entropy),
         }
     }
 

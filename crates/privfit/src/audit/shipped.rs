@@ -1,5 +1,6 @@
 //! Shipped methods as subjects: the plan, the kernel and the noise of `fit`, without the model file.
 
+use super::pair::RowMaker;
 use super::subject::{Claim, Comparison, Moved, Release, Subject, World};
 use crate::artifact::Artifact;
 use crate::constraint::Constraint;
@@ -157,10 +158,15 @@ impl Shipped {
         &self.schema
     }
 
+    /// Makes rows for it.
+    pub fn row_maker(&self) -> Result<RowMaker> {
+        RowMaker::new(&self.schema, self.prepared.plan.cells())
+    }
+
     /// Rows as private records.
     pub fn dataset(&self, rows: &[Row]) -> Result<Dataset> {
         // Building rows draws nothing.
-        private(rows, &self.schema, &Entropy::simulated(0))
+        private(rows, &self.schema, self.prepared.plan.cells(), &Entropy::simulated(0))
     }
 
     fn run(&self, run: &mut Run<'_>) -> Result<Vec<f64>> {

@@ -34,12 +34,12 @@ pub(crate) mod two_stage;
 mod vector_noise;
 pub(crate) mod weighted_columns;
 
+use crate::additive::AdditiveModel;
 use crate::constraint::Constraint;
+use crate::data::cells::CellGrid;
 use crate::data::encode::Column;
 use crate::error::{Error, Result};
 use crate::loss::{self, Heads, Kind, Link, LossEntry};
-use crate::additive::AdditiveModel;
-use crate::data::cells::CellGrid;
 use crate::model::RowMap;
 use crate::schema::{Schema, Task};
 use privfit_kernel::account::{Adjacency, Event, Target};

@@ -1,7 +1,9 @@
 //! The released numbers of a model, the largest first, and what is known about the noise in them.
 
+use crate::additive::AdditiveModel;
 use crate::artifact::Artifact;
 use crate::method::rounded;
+use crate::model::Model;
 use crate::schema::Task;
 use serde::Serialize;
 
@@ -49,7 +51,14 @@ impl Weights {
     pub(super) fn of(artifact: &Artifact) -> Weights {
         let names = artifact.schema.feature_names();
         let classes = artifact.schema.class_names();
-        let lists = artifact.model.weights();
+        // Of an additive model how far each column moves a score: the root of the mean square of its curve.
+        let spreads = |model: &AdditiveModel| -> Vec<Vec<f64>> {
+            (0..model.offsets.len()).map(|k| model.curves.iter().map(|c| c.spread(k)).collect()).collect()
+        };
+        let (names, lists) = match &artifact.model {
+            Model::Additive(m) => (m.grid.columns.iter().map(|c| c.name.clone()).collect(), spreads(m)),
+            model => (names, model.weights().to_vec()),
+        };
         let mut all: Vec<Weight> = Vec::new();
         let mut zeros = 0;
         for (k, list) in lists.iter().enumerate() {

@@ -128,8 +128,11 @@ const ONE_STEP: &[(&str, f64)] = &[("steps", 1.0), ("momentum", 0.0), ("learning
 
 const NO_OFFSET: &[(&str, f64)] = &[("steps", 1.0), ("momentum", 0.0), ("learning_rate", 1.0), ("offset", 0.0)];
 
+/// Few steps of an additive model, with a pair and trees.
+const FEW: &[(&str, f64)] = &[("steps", 3.0), ("trees", 2.0), ("pairs", 1.0)];
+
 /// Correct configurations, every private method among them.
-const CORRECT: [Shown; 35] = {
+const CORRECT: [Shown; 39] = {
     use Adjacency::{AddRemove, ReplaceOne, ZeroOut};
     [
         ("noisy-gd", "logistic", ONE_STEP, ZeroOut, 0.5),
@@ -167,6 +170,10 @@ const CORRECT: [Shown; 35] = {
         ("noisy-gd", "poisson", ONE_STEP, ReplaceOne, 0.0),
         ("objective", "huber", &[], ReplaceOne, 0.0),
         ("objective-pure", "poisson", &[], ZeroOut, 0.0),
+        ("additive", "logistic", FEW, ZeroOut, 0.2),
+        ("additive", "logistic", FEW, ReplaceOne, 0.2),
+        ("additive", "softmax", FEW, AddRemove, 0.1),
+        ("additive", "fractional", FEW, ZeroOut, 0.1),
     ]
 };
 
@@ -193,7 +200,7 @@ fn correct_configurations_pass() {
         let start = Instant::now();
         let subject = shipped(case, 3);
         let planned = start.elapsed();
-        let maker = RowMaker::new(subject.schema()).unwrap();
+        let maker = subject.row_maker().unwrap();
         let finding = sensitivity::audit(&subject, &maker, 3, 120, &[], &|| {}).unwrap();
         assert!(!finding.violated(), "{}: {:?}", subject.name(), finding.first);
         assert!(!finding.lines.is_empty() && finding.largest() > 0.0, "{}: nothing moved", subject.name());
@@ -244,7 +251,7 @@ fn every_combination(rows: u64, pairs: u64, slow: bool) -> u64 {
     let mut compared = 0;
     for (i, shape) in SHAPES.iter().enumerate() {
         let schema = Schema::parse(&format!("[dataset]\nname = \"t\"\n{shape}")).unwrap_or_else(|e| panic!("{i}: {e}"));
-        let maker = RowMaker::new(&schema).unwrap();
+        let maker = RowMaker::new(&schema, None).unwrap();
         for method in method::ALL {
             // Plans that compose several kinds of releases take a second each.
             let heavy = ["noisy-thresholding", "weighted-columns", "two-stage", "transfer-support", "frank-wolfe"];
@@ -301,7 +308,7 @@ fn pairs_by_the_thousand() {
     for number in [0, 1, 2, 5, 9, 14, 16, 23] {
         let case = &CORRECT[number];
         let subject = shipped(case, 20);
-        let maker = RowMaker::new(subject.schema()).unwrap();
+        let maker = subject.row_maker().unwrap();
         let finding = sensitivity::audit(&subject, &maker, 20, 1500, &[], &|| {}).unwrap();
         assert!(!finding.violated(), "{}: {:?}", subject.name(), finding.first);
         println!("{} {}: {:.3} of the sensitivity", subject.name(), case.3, finding.largest());
@@ -340,7 +347,7 @@ fn canaries_see_gradients() {
 fn plain_gaussians_are_tight() {
     for number in [0, 1, 14] {
         let subject = shipped(&CORRECT[number], 3);
-        let pairs = RowMaker::new(subject.schema()).unwrap().telling(3, CORRECT[number].3, &[]);
+        let pairs = subject.row_maker().unwrap().telling(3, CORRECT[number].3, &[]);
         let best = pairs.iter().map(|p| two_worlds(&subject, p, 15_000)).map(|f| (f.shift, f.violations.len()));
         let (shift, violations) = best.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap();
         let mu = subject.claim().mu.unwrap();
@@ -377,7 +384,7 @@ fn metrics_and_bounds_keep_their_claims() {
                     };
                     vec![Pair { kind: "telling", a: rows(Some([250.0, 12.0])), b: rows(other) }]
                 }
-                _ => RowMaker::new(subject().schema()).unwrap().telling(4, adjacency, &[]),
+                _ => RowMaker::new(subject().schema(), None).unwrap().telling(4, adjacency, &[]),
             };
             let subject = subject();
             for pair in &pairs {
@@ -407,7 +414,7 @@ fn metrics_and_bounds_keep_their_claims() {
 fn tuning_keeps_its_claim() {
     for adjacency in [Adjacency::ZeroOut, Adjacency::ReplaceOne] {
         let subject = || JobSubject::tuning(adjacency, 4, 3).unwrap();
-        let pairs = RowMaker::new(subject().schema()).unwrap().telling(4, adjacency, &[]);
+        let pairs = RowMaker::new(subject().schema(), None).unwrap().telling(4, adjacency, &[]);
         let best = distribution::telling(&subject(), &pairs, 200).unwrap();
         let found = two_worlds(&subject(), &pairs[best], 12_000);
         println!("tuning {adjacency}: at least {:.2} of {:.2}", found.epsilon, subject().claim().epsilon());
@@ -437,7 +444,7 @@ fn weighted_columns_keep_their_claim() {
             ..Question::default()
         };
         let subject = Shipped::new(&question).unwrap();
-        let maker = RowMaker::new(&schema).unwrap();
+        let maker = RowMaker::new(&schema, None).unwrap();
         let pairs = maker.telling(3, adjacency, &[]);
         // A short search now and then takes a pair that tells little, about once in thirty times; four of them in a row are once in a million.
         let seen = (0..4).any(|_| {
@@ -484,7 +491,7 @@ fn units_of_several_rows_keep_their_claim() {
                 Shipped::new(&question).unwrap_or_else(|e| panic!("{method} {loss}: {e}"))
             };
             let (knows, forgets) = (subject(&units, 3), subject("", 3 * ROWS));
-            let maker = RowMaker::new(knows.schema()).unwrap();
+            let maker = knows.row_maker().unwrap();
             let before = sensitivity::audit(&knows, &maker, 3, 120, &[], &|| {}).unwrap();
             assert!(!before.violated() && before.largest() > 0.5, "{method} {loss} {adjacency}: {:?}", before.first);
             let pairs = maker.telling(3, adjacency, &[]);
@@ -547,7 +554,7 @@ fn published_minibatch_noise_is_flagged() {
         ..Question::default()
     };
     let subject = Shipped::new(&question).unwrap();
-    let maker = RowMaker::new(subject.schema()).unwrap();
+    let maker = subject.row_maker().unwrap();
     let pair = &maker.telling(400, Adjacency::ZeroOut, &[])[3];
     let found = two_worlds(&subject, pair, 150_000);
     println!("claimed 1, at least {:.2}", found.epsilon);

@@ -63,7 +63,7 @@ fn fit(job: &Job, entropy: &Entropy) -> Option<Artifact> {
     };
     let text = format!("x,c,y\n{}", (0..ROWS).map(line).collect::<String>());
     let mut reader = Csv::open(Box::new(std::io::Cursor::new(text.into_bytes()))).unwrap();
-    let data = load_from(&mut reader, &job.schema, None, entropy).unwrap();
+    let data = load_from(&mut reader, &job.schema, prepared.plan.cells(), entropy).unwrap();
     Some(prepared.train(&data, &Threads::new(1), entropy, &|| ()).unwrap())
 }
 
@@ -403,7 +403,7 @@ fn plans_are_made_again() {
     refused(&again(&|a| a.training.inputs.as_mut().unwrap().auxiliary = Some(u64::MAX)), "plan");
     let other = |a: &mut Artifact| match &mut a.model {
         Model::Linear(m) => m.loss_parameters[0] += 1.0,
-        Model::Point(_) => unreachable!(),
+        Model::Point(_) | Model::Additive(_) => unreachable!(),
     };
     refused(&again(&other), "plan");
     refused(

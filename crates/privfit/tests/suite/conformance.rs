@@ -10,7 +10,7 @@ use privfit::engine::Threads;
 use privfit::job::fit::{Job, Prepared, prepare};
 use privfit::kernel::{Dataset, Entropy};
 use privfit::method::{self, Settings};
-use privfit::model::Prediction;
+use privfit::model::{Model, Prediction};
 use privfit::{Artifact, Schema, loss};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -65,10 +65,10 @@ fn table(rows: usize, task: &str) -> Vec<String> {
     out
 }
 
-fn dataset(schema: &Schema, lines: &[String], entropy: &Entropy) -> Dataset {
+fn dataset(prepared: &Prepared, lines: &[String], entropy: &Entropy) -> Dataset {
     let text = format!("x,c,z,u,y\n{}", lines.iter().map(|l| format!("{l}\n")).collect::<String>());
     let mut reader = Csv::open(Box::new(std::io::Cursor::new(text.into_bytes()))).unwrap();
-    load_from(&mut reader, schema, None, entropy).unwrap()
+    load_from(&mut reader, &prepared.job().schema, prepared.plan.cells(), entropy).unwrap()
 }
 
 #[derive(Clone, Copy)]
@@ -84,7 +84,8 @@ impl Case {
     fn job(&self, rows: u64, epsilon: f64) -> Job {
         let mut settings = BTreeMap::new();
         // Few steps where there are many by default.
-        if ["noisy-gd", "noisy-sgd", "noisy-projected-sgd", "random-round-sgd", "output-gd", "frank-wolfe"].contains(&self.method)
+        if ["noisy-gd", "noisy-sgd", "noisy-projected-sgd", "random-round-sgd", "output-gd", "frank-wolfe", "additive"]
+            .contains(&self.method)
         {
             settings.insert("steps".to_string(), 30.0);
         }
@@ -160,16 +161,19 @@ fn train(prepared: &Prepared, data: &Dataset, entropy: &Entropy, threads: usize)
 }
 
 fn flat(artifact: &Artifact) -> Vec<f64> {
-    artifact.model.weights().iter().flatten().copied().collect()
+    match &artifact.model {
+        Model::Additive(m) => m.curves.iter().flat_map(|c| c.scores.iter().flatten()).copied().collect(),
+        model => model.weights().iter().flatten().copied().collect(),
+    }
 }
 
 /// Mean loss of a model on a table, in the units of the loss, over the classes' scores.
 fn mean_loss(artifact: &Artifact, case: &Case, lines: &[String]) -> f64 {
     let text = format!("x,c,z,u,y\n{}", lines.iter().map(|l| format!("{l}\n")).collect::<String>());
     let mut reader = Csv::open(Box::new(std::io::Cursor::new(text.into_bytes()))).unwrap();
-    let encoder = Encoder::new(&artifact.schema, reader.columns(), true).unwrap();
+    let encoder = artifact.model.encoder(&artifact.schema, reader.columns(), true).unwrap();
     let entry = loss::find(case.loss).unwrap();
-    let (k, heads) = (artifact.model.classes(), artifact.model.weights().len());
+    let (k, heads) = (artifact.model.classes(), artifact.model.outputs());
     // Losses without scores have none.
     let losses: Vec<_> = (0..if entry.multiclass { 1 } else { heads })
         .filter_map(|h| {
@@ -232,14 +236,15 @@ fn combinations_plan_or_say_why() {
     let cases = cases();
     let count = |method: &str| cases.iter().filter(|c| c.method == method).count();
     // Losses x tasks that fit, x 3 adjacencies, or 2 where the true number of rows is needed; pure privacy for output only. Classes:
-    // logistic, softmax, huber-svm (x 3 tasks), hinge with gradients; numbers: squared, huber, quantile (x 2), poisson for counts; no
+    // logistic, softmax, huber-svm (x 3 tasks), hinge with gradients; numbers: squared, huber, quantile, fractional (x 2), poisson for counts; no
     // target: geometric median with gradients, mean with statistics.
-    let numbers = 3 * 2 + 1;
+    let numbers = 4 * 2 + 1;
     assert_eq!(count("objective"), 2 * (3 * 3 + numbers));
     assert_eq!(count("output"), 2 * 2 * (3 * 3 + numbers));
     assert_eq!(count("noisy-gd"), 3 * (4 * 3 + numbers + 1));
     assert_eq!(count("noisy-sgd"), 3 * (4 * 3 + numbers + 1));
     assert_eq!(count("statistics"), 3 * (2 + 1));
+    assert_eq!(count("additive"), 3 * (2 * 2 + 1 + 2), "logistic for two classes, softmax, fractional");
     assert_eq!(count("objective-pure"), 2 * (3 * 3 + numbers));
     assert_eq!(count("hyperparameter-free"), 2 * (3 * 3 + numbers));
     assert_eq!(count("output-gd"), 2 * 2 * (3 * 3 + numbers));
@@ -316,10 +321,9 @@ fn plans_hold_and_runs_follow_them() {
         if case.adjacency != Adjacency::ZeroOut && !third && std::env::var_os("PRIVFIT_SWEEP").is_none() {
             continue;
         }
-        let schema = schema(case.task, "");
         let lines = table(300, case.task);
         let system = Entropy::system().unwrap();
-        let data = dataset(&schema, &lines, &system);
+        let data = dataset(&prepared, &lines, &system);
         let a = train(&prepared, &data, &system, 1);
         assert!(!a.guarantee.simulated && a.guarantee.event == *prepared.plan.event());
         if case.adjacency != Adjacency::ZeroOut {
@@ -354,7 +358,6 @@ fn much_budget_gives_the_optimum() {
         let lines = table(4000, case.task);
         let schema = schema(case.task, "");
         let entropy = Entropy::simulated(11);
-        let data = dataset(&schema, &lines, &entropy);
         let mut job = case.job(4000, 20.0);
         // Descent gets steps enough, and derivatives are not clipped below their bound. The rate is the default where curvature is high.
         let set: &[(&str, f64)] = match (case.method, case.loss) {
@@ -363,12 +366,14 @@ fn much_budget_gives_the_optimum() {
             ("noisy-projected-sgd" | "random-round-sgd", _) => &[("steps", 1000.0), ("sampling_rate", 0.2)],
             ("output-gd", _) => &[("steps", 1000.0)],
             ("frank-wolfe", _) => &[("steps", 150.0), ("cap", 1.0)],
+            ("additive", _) => &[("steps", 200.0)],
             _ => &[],
         };
         set.iter().for_each(|(k, v)| {
             job.settings.0.insert(k.to_string(), *v);
         });
         let prepared = prepare(&job, 4000, false).unwrap();
+        let data = dataset(&prepared, &lines, &entropy);
         let ours = mean_loss(&train(&prepared, &data, &entropy, 2), &case, &lines);
         let mut zero = train(&prepared, &data, &entropy, 1);
         let least = if case.task.is_empty() {
@@ -385,8 +390,15 @@ fn much_budget_gives_the_optimum() {
                 best.settings.0.insert("ridge".into(), 3.0);
             }
             let reference = prepare(&best, 4000, false).unwrap();
+            let data = dataset(&reference, &lines, &entropy);
             mean_loss(&train(&reference, &data, &entropy, 2), &case, &lines)
         };
+        if let Model::Additive(m) = &mut zero.model {
+            m.offsets.fill(0.0);
+            m.curves.iter_mut().flat_map(|c| c.scores.iter_mut().flatten()).for_each(|x| *x = 0.0);
+            m.pairs.clear();
+            m.trees.clear();
+        }
         let none = zero.model.weights().iter().map(|w| vec![0.0; w.len()]).collect();
         zero.model = zero.model.with_weights(none);
         let nothing = mean_loss(&zero, &case, &lines);
@@ -410,7 +422,6 @@ fn every_data_set_gets_an_answer() {
     ];
     for case in cases() {
         let prepared = case.prepare(40, 1.0).unwrap();
-        let schema = schema(case.task, "");
         let mut shape = None;
         for lines in strange {
             let entropy = Entropy::simulated(3);
@@ -419,7 +430,7 @@ fn every_data_set_gets_an_answer() {
             if ["output-gd", "permutation-sgd"].contains(&case.method) {
                 lines.resize(40, "garbage".into());
             }
-            let data = dataset(&schema, &lines, &entropy);
+            let data = dataset(&prepared, &lines, &entropy);
             let weights = flat(&train(&prepared, &data, &entropy, 1));
             assert!(weights.iter().all(|w| w.is_finite()), "{}", case.name());
             assert_eq!(*shape.get_or_insert(weights.len()), weights.len());
@@ -461,7 +472,7 @@ fn neighbours_are_close() {
         ("noisy-gd", "geometric-median", 5),
         ("statistics", "mean", 5),
     ] {
-        let (lines, schema) = (table(60, TASKS[task]), schema(TASKS[task], ""));
+        let lines = table(60, TASKS[task]);
         let case = Case { method, loss, adjacency: Adjacency::ReplaceOne, task: TASKS[task], pure: false };
         let mut job = case.job(60, 1.0);
         if method == "noisy-gd" {
@@ -487,7 +498,7 @@ fn neighbours_are_close() {
         let prepared = prepare(&job, 60, false).unwrap();
         let release = |lines: &[String]| {
             let entropy = Entropy::simulated(77);
-            let data = dataset(&schema, lines, &entropy);
+            let data = dataset(&prepared, lines, &entropy);
             flat(&train(&prepared, &data, &entropy, 1))
         };
         let base = release(&lines);
@@ -532,7 +543,7 @@ fn units_of_several_rows() {
     // One unit with a hundred rows: at most two of them count.
     lines.extend((0..100).map(|_| "3,p,100,7,no".to_string()));
     let entropy = Entropy::system().unwrap();
-    let data = dataset(&schema, &lines, &entropy);
+    let data = dataset(&prepared, &lines, &entropy);
     assert_eq!(data.unit_count(), 30);
     assert!(flat(&train(&prepared, &data, &entropy, 2)).iter().all(|w| w.is_finite()));
     job.method = "objective".into();
@@ -548,11 +559,10 @@ fn rounds_are_uniform_and_look_at_no_record() {
     let mut job = case.job(40, 1.0);
     job.settings.0.extend([("steps".to_string(), 5.0), ("sampling_rate".to_string(), 0.5)]);
     let prepared = prepare(&job, 40, false).unwrap();
-    let schema = schema(TASKS[0], "");
     let entropy = Entropy::system().unwrap();
     let engine = privfit::engine::Threads::new(1);
     for lines in [table(40, TASKS[0]), vec!["garbage".to_string(); 40]] {
-        let data = dataset(&schema, &lines, &entropy);
+        let data = dataset(&prepared, &lines, &entropy);
         let mut counts = [0f64; 5];
         for _ in 0..5000 {
             let steps = std::cell::Cell::new(0);

@@ -10,7 +10,7 @@ use privfit::constraint::Constraint;
 use privfit::engine::Threads;
 use privfit::job::fit::{Job, Prepared, prepare};
 use privfit::kernel::{Entropy, Run};
-use privfit::method::Settings;
+use privfit::method::{Learned, Settings};
 use privfit::model::{LinearModel, Model, RowMap};
 use privfit::training::epsilon as certified;
 
@@ -119,10 +119,11 @@ fn at(case: &Case, data: &Data, candidate: &Candidate, epsilon: f64, point: &Poi
         let entropy = Entropy::simulated(key(&[&case.name, candidate.name, &setting, &epsilon.to_string(), &seed.to_string()]));
         let start = thread_time();
         let mut run = Run::begin(&sample.train, &engine, &entropy, plan.plan.event()).map_err(privfit::Error::from)?;
-        let (weights, map) = plan.plan.run_with_map(&mut run, &|| {})?;
-        let released = run.close(weights).map_err(privfit::Error::from)?;
+        let learned = plan.plan.learn(&mut run, &|| {})?;
+        let released = run.close(learned).map_err(privfit::Error::from)?;
         seconds += thread_time() - start;
-        let weights: Vec<f64> = released.into_value().iter().map(|w| if w.is_finite() { *w } else { 0.0 }).collect();
+        let Learned::Weights(weights, map) = released.into_value() else { continue };
+        let weights: Vec<f64> = weights.iter().map(|w| if w.is_finite() { *w } else { 0.0 }).collect();
         values.push(measure(&sample.judge, data, &weights, map));
     }
     let (mean, error) = mean_and_error(&values);

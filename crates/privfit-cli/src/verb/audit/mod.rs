@@ -10,6 +10,7 @@ use clap::{Args, Subcommand};
 use privfit::account::Adjacency;
 use privfit::audit::shipped::Question;
 use privfit::audit::{Pair, RowMaker, Shipped, Subject, canaries, distribution, own_rows, precision, sensitivity};
+use privfit::data::cells::CellGrid;
 use privfit::data::encode::Row;
 use privfit::data::generate::Random;
 use privfit::data::load::Source;
@@ -154,23 +155,23 @@ impl Common {
         let rows = usize::try_from(artifact.training.rows).ok().filter(|r| (1..=1 << 24).contains(r));
         let rows =
             rows.ok_or_else(|| Failure::misuse("the plan is for more rows than an audit can make: audit its method by name"))?;
-        let others = self.others(&artifact.schema)?;
+        let others = self.others(&artifact.schema, subject.prepared().plan.cells())?;
         if !others.is_empty() && others.len() != rows {
             return Err(Failure::misuse(format!(
                 "the plan is for {rows} rows and the files have others: give the rows of the model"
             )));
         }
-        Ok(Scene { maker: RowMaker::new(subject.schema())?, subject, rows, others })
+        Ok(Scene { maker: subject.row_maker()?, subject, rows, others })
     }
 
     /// The records that were given.
-    fn others(&self, schema: &Schema) -> Result<Vec<Row>, Failure> {
+    fn others(&self, schema: &Schema, grid: Option<&CellGrid>) -> Result<Vec<Row>, Failure> {
         if self.data.is_empty() {
             return Ok(Vec::new());
         }
         crate::ui::note("note: what follows is computed from your records without protection: it is as confidential as they are");
         quiet();
-        let others = own_rows(&Source { files: self.data.clone(), labels: self.labels.clone() }, schema)?;
+        let others = own_rows(&Source { files: self.data.clone(), labels: self.labels.clone() }, schema, grid)?;
         match others.is_empty() {
             true => Err(Failure::misuse("the files hold no records: give others, or leave out --data")),
             false => Ok(others),
@@ -184,14 +185,17 @@ impl Common {
         let mut question = self.question(self.method()?, self.rows.unwrap_or(rows))?;
         let mut others = Vec::new();
         if let (Some(schema), false) = (&question.schema, self.data.is_empty()) {
-            others = self.others(schema)?;
+            others = self.others(schema, None)?;
             question.rows = others.len() as u64;
         }
         if question.rows == 0 {
             return Err(Failure::misuse("an audit needs a row: give --rows of at least 1"));
         }
         let subject = Shipped::new(&question)?;
-        let maker = RowMaker::new(subject.schema())?;
+        if let (Some(grid), false) = (subject.prepared().plan.cells(), others.is_empty()) {
+            others = self.others(subject.schema(), Some(grid))?;
+        }
+        let maker = subject.row_maker()?;
         Ok(Scene { subject, maker, rows: question.rows as usize, others })
     }
 
@@ -263,7 +267,7 @@ impl Common {
                 }
             }
             let subject = Shipped::new(&question)?;
-            let maker = RowMaker::new(subject.schema())?;
+            let maker = subject.row_maker()?;
             let mut random = Random::new(4);
             let worlds: Vec<Vec<Row>> = privfit::audit::pair::KINDS
                 .iter()

@@ -175,9 +175,8 @@ impl KnownColumn {
         let unlisted = cells - 1;
         let shares = shares(counts, deviation);
         let root = |i: usize| (shares[i] + 0.25 / cells as f64).powf(-0.25);
-        let mut features: Vec<Vec<f64>> = (0..cells)
-            .map(|i| (0..cells).map(|j| if i == j { root(i) } else { 0.0 }).collect())
-            .collect();
+        let mut features: Vec<Vec<f64>> =
+            (0..cells).map(|i| (0..cells).map(|j| if i == j { root(i) } else { 0.0 }).collect()).collect();
         let listed = among(&shares, |i| i != unlisted);
         let ranked = ranks(&listed);
         let waves = |count: usize, power: f64| -> Vec<Vec<f64>> {
@@ -277,7 +276,8 @@ pub(super) fn features(
             let (mut b, other) = right.grouped(&right.in_pair, &groups[1]);
             centre(&mut a, &own);
             centre(&mut b, &other);
-            let product = |x: &Vec<f64>, y: &Vec<f64>| -> Vec<f64> { x.iter().flat_map(|x| y.iter().map(move |y| x * y)).collect() };
+            let product =
+                |x: &Vec<f64>, y: &Vec<f64>| -> Vec<f64> { x.iter().flat_map(|x| y.iter().map(move |y| x * y)).collect() };
             let mut pairs: Vec<Vec<f64>> = a.iter().flat_map(|x| b.iter().map(|y| product(x, y)).collect::<Vec<_>>()).collect();
             let shares: Vec<f64> = own.iter().flat_map(|x| other.iter().map(move |y| x * y)).collect();
             let square = centre(&mut pairs, &shares);

@@ -57,7 +57,10 @@ mod tests {
     fn shares_add_up_and_follow_counts() {
         for counts in [vec![5.0, 100.0, 0.0, 45.0], vec![-3.0, -4.0], vec![0.0; 9], vec![f64::NAN, 1.0], vec![1e300, 1e300]] {
             for shares in [shares(&counts, 2.0), ordered_shares(&counts, 2.0)] {
-                assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9 && shares.iter().all(|s| *s >= 0.0), "{counts:?} {shares:?}");
+                assert!(
+                    (shares.iter().sum::<f64>() - 1.0).abs() < 1e-9 && shares.iter().all(|s| *s >= 0.0),
+                    "{counts:?} {shares:?}"
+                );
                 assert_eq!(shares.len(), counts.len());
             }
         }

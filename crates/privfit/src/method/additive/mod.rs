@@ -36,7 +36,7 @@ settings! {
     /// Settings of additive models.
     pub(crate) struct AdditiveSettings {
         /// number of steps
-        steps: u64 = 200, 10.0..=100_000.0;
+        steps: u64 = 200, 1.0..=100_000.0;
         /// most pairs of columns that are chosen; 0 for none
         pairs: Option<u64> = None, 0.0..=100.0;
         /// number of random trees; 0 for none
@@ -85,6 +85,7 @@ const MOMENTUM: f64 = 0.9;
 
 struct Additive {
     grid: CellGrid,
+    lines: usize,
     program: Program,
     mechanisms: Mechanisms,
     event: Event,
@@ -100,13 +101,26 @@ struct Additive {
 fn plan(problem: &Problem, settings: AdditiveSettings) -> Result<Box<dyn Plan>> {
     problem.needs_delta(METHOD.name)?;
     if !matches!(problem.schema.features, Features::Table(_)) {
-        return Err(Error::misuse("additive models are for the columns of a table, and these rows have none: describe [features.NAME], or use ")
-            .give("method", "noisy-gd"));
+        return Err(Error::misuse(
+            "additive models are for the columns of a table, and these rows have none: describe [features.NAME], or use ",
+        )
+        .give("method", "noisy-gd"));
     }
     let rows = problem.rows.max(1) as f64;
     let signal = rows / problem.single_noise()?;
     let loss = problem.build_loss(1)?;
+    if !METHOD.can.takes(problem.loss) {
+        let usual = crate::loss::usual_of_cells(problem.task).map_or("logistic", |l| l.name);
+        return Err(Error::misuse(format!(
+            "scores of an additive model are log-odds, and those of loss {} are not: use ",
+            problem.loss.name
+        ))
+        .give("loss", usual));
+    }
     let outputs = loss.outputs();
+    if outputs == 1 && problem.task.classes() > 2 {
+        return Err(Error::misuse("an additive model has a score for each of several classes: use ").give("loss", "softmax"));
+    }
     let number = problem.task == Task::Number;
     let columns = problem.schema.used_columns() as f64;
     // Lines of a grid that counts can tell apart.
@@ -170,6 +184,7 @@ fn plan(problem: &Problem, settings: AdditiveSettings) -> Result<Box<dyn Plan>> 
     let (mechanisms, event) = make(multiplier)?;
     Ok(Box::new(Additive {
         grid,
+        lines,
         program,
         mechanisms,
         event,
@@ -198,7 +213,7 @@ impl Plan for Additive {
     fn describe(&self) -> Vec<(&'static str, String)> {
         let mut out = vec![
             ("columns", self.grid.columns.len().to_string()),
-            ("cells", self.grid.counts().iter().sum::<usize>().to_string()),
+            ("lines of a grid", self.lines.to_string()),
             ("noise of counts, standard deviation", rounded(self.mechanisms.counts.standard_deviation())),
             ("steps", self.program.steps().to_string()),
             ("noise of a step over its clip", rounded(self.mechanisms.step)),

@@ -124,9 +124,7 @@ impl Program {
                 Action::Steps(n) => steps(*n, false)?,
                 Action::PairSteps(n) => steps(*n, true)?,
                 Action::Screen => gradients(mechanisms.screen, basis::screen_dimension(grid))?,
-                Action::Leaves(n) => {
-                    gradients(mechanisms.leaves, self.batch * (1 << self.depth) * self.outputs)?.repeated(*n)
-                }
+                Action::Leaves(n) => gradients(mechanisms.leaves, self.batch * (1 << self.depth) * self.outputs)?.repeated(*n),
             })
         };
         Ok(Event::Compose(self.actions.iter().map(event).collect::<Result<_>>()?))

@@ -67,7 +67,7 @@ impl Additive {
             match action {
                 Action::Counts => self.count(run, &mut state)?,
                 Action::Target => self.target(run, &mut state)?,
-                Action::Residuals => self.residuals(run, &mut state, trees.is_empty())?,
+                Action::Residuals => self.residuals(run, &mut state)?,
                 Action::Steps(n) | Action::PairSteps(n) => self.descend(run, &mut state, *n, progress)?,
                 Action::Screen => self.screen(run, &mut state)?,
                 Action::Leaves(n) => trees = self.grow(run, &mut state, *n, progress)?,
@@ -146,7 +146,7 @@ impl Additive {
     }
 
     /// The clip that leaves the wanted part of the residuals as they are. Before trees it looks at the weights of the last step, then at their average.
-    fn residuals(&self, run: &mut Run<'_>, state: &mut State<'_>, _: bool) -> Result<()> {
+    fn residuals(&self, run: &mut Run<'_>, state: &mut State<'_>) -> Result<()> {
         if state.step == self.program.steps() {
             self.average(state);
         }
@@ -302,8 +302,7 @@ impl Additive {
             let values: Vec<f64> = sums.iter().map(|s| -rate * shorter(batch) * s / leaf_feature(b)).collect();
             state.everyone.add_leaves(&mut scores, &trees, &values)?;
             for (tree, own) in trees.iter().zip(values.chunks(leaves * k)) {
-                let questions =
-                    tree.splits.iter().map(|s| Question { column: s.column, yes: Cells::of(&s.yes) }).collect();
+                let questions = tree.splits.iter().map(|s| Question { column: s.column, yes: Cells::of(&s.yes) }).collect();
                 out.push(TreeTerm { questions, scores: own.chunks(leaves).map(finite).collect() });
             }
             progress();

@@ -269,7 +269,7 @@ class LogisticRegression(_Classifier):
 
 
 class LinearSVC(_Classifier):
-    """Support vector machine with a rounded corner; several classes are one against the rest.
+    """Support vector machine with a rounded kink; several classes are one against the rest.
 
     >>> import numpy as np, privfit
     >>> rng = np.random.default_rng(1)

@@ -86,7 +86,7 @@ class Certificate:
         return json.loads(self.json)
 
     def verify(self, ledger: Any = None) -> Checks:
-        """Work every number out again from the recorded noise; with a ledger, see that the model stands in it."""
+        """Recompute every number from the recorded noise; with a ledger, see that the model stands in it."""
         from ._ledger import Ledger
 
         if ledger is not None and not isinstance(ledger, Ledger):

@@ -3,6 +3,7 @@
 
 mod accounting;
 mod blocks;
+mod cells;
 mod chart;
 mod fit;
 mod gradient;
@@ -83,6 +84,25 @@ enum What {
         /// Runs of each loop; the fastest counts
         #[arg(long, default_value_t = 5)]
         repeats: usize,
+    },
+    /// One pass over rows of cells against one gradient pass over rows of as many features; five trees
+    #[command(after_help = "Example:\n  privfit-bench cells --rows 1000000 --columns 30")]
+    Cells {
+        /// Rows
+        #[arg(long, default_value_t = 1_000_000)]
+        rows: usize,
+        /// Columns of a row
+        #[arg(long, default_value_t = 30)]
+        columns: usize,
+        /// Cells of a column
+        #[arg(long, default_value_t = 131)]
+        cells: usize,
+        /// Runs of each pass; the fastest counts
+        #[arg(long, default_value_t = 5)]
+        repeats: usize,
+        /// Threads
+        #[arg(long, default_value_t = 1)]
+        threads: usize,
     },
     /// Frank-Wolfe on generated sparse rows: scores kept from step to step against scores summed anew, with peak memory
     #[command(
@@ -214,6 +234,7 @@ fn run(what: What) -> Result<(), Failure> {
             }
         }
         What::Gradient { rows, features, repeats } => gradient::run(rows, features, repeats.max(1)),
+        What::Cells { rows, columns, cells, repeats, threads } => cells::run(rows, columns, cells, repeats, threads.max(1)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Audits: two worlds at one transcript. A run on the first world is recorded; a run on its neighbour draws the same random words
 //! and is handed, at each release, what the first one released (adaptive composition compares neighbours at equal transcripts). What
-//! comes out are distances and reaches, never values. Whatever else the second run computes can only differ through a side door, so
+//! comes out are distances over sensitivities, never values. Whatever else the second run computes can only differ through a side door, so
 //! that its output must be the same to the bit.
 //!
 //! Only a seed may drive such a run: what it touched is marked as not private, and its noise protects nothing.

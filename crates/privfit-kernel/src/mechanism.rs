@@ -1,4 +1,4 @@
-//! Mechanisms: how far one unit reaches, how much noise covers it, and the event that says so. All public, all before data.
+//! Mechanisms: the sensitivity to one unit, how much noise covers it, and the event that says so. All public, all before data.
 
 use crate::account::Event;
 use crate::error::{Error, Result};
@@ -625,7 +625,7 @@ mod tests {
         );
     }
 
-    /// Correction A12 (ii): a vector that is put on the grid as a whole reaches sqrt(d) units further than the theorem says.
+    /// Correction A12 (ii): the sensitivity of a vector that is put on the grid as a whole is larger than the theorem says by sqrt(d) grid steps.
     #[test]
     fn output_sensitivity_includes_the_grid() {
         for (delta, d) in [(1e-9, 1usize), (2e-9, 100), (0.3, 1_000_000)] {

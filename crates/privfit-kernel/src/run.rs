@@ -213,7 +213,7 @@ impl<'d> Run<'d> {
             return Err(Error::Mismatch { what: "noise and value belong to different runs or processes" });
         }
         if noise.grid != value.grid {
-            return Err(Error::Mismatch { what: "noise and value have different grids or reaches" });
+            return Err(Error::Mismatch { what: "noise and value have different grids or sensitivities" });
         }
         if noise.values.len() != value.values.len() {
             return Err(Error::Mismatch { what: "noise and value have different lengths" });

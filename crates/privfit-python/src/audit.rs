@@ -5,7 +5,7 @@ use crate::interrupt::{poll, without_lock};
 use crate::schema::Schema;
 use crate::settings::{SettingsInput, settings};
 use privfit::audit::shipped::Question;
-use privfit::audit::{FALSE_ALARM, RowMaker, Shipped, Subject, canaries, distribution, pair, precision, sensitivity};
+use privfit::audit::{FALSE_ALARM, Shipped, Subject, canaries, distribution, pair, precision, sensitivity};
 use privfit::data::encode::Row;
 use privfit::data::generate::Random;
 use privfit::method;

@@ -7,7 +7,7 @@ use crate::interrupt::{poll, without_lock};
 use crate::ledger::session;
 use crate::model::Model;
 use privfit::Error;
-use privfit::data::encode::{Encoder, Row};
+use privfit::data::encode::Row;
 use privfit::data::load::{Records, read_labels};
 use privfit::engine::Threads;
 use privfit::job::evaluate::prepare;

@@ -7,7 +7,7 @@ use crate::interrupt::without_lock;
 use crate::ledger::open;
 use crate::schema::Schema;
 use privfit::certificate::{render, round_up};
-use privfit::data::encode::{Encoder, Row};
+use privfit::data::encode::Row;
 use privfit::data::memory::Memory;
 use privfit::ledger::verify::verify;
 use privfit::model::Prediction;

@@ -1,5 +1,7 @@
 //! An additive model: a sum of public functions of one column each, of a few pairs of columns, and of random trees. What it says about a row can be read, drawn and edited.
 
+pub mod edit;
+
 use crate::data::cells::CellGrid;
 use crate::data::encode::Row;
 use serde::{Deserialize, Serialize};

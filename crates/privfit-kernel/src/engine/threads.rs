@@ -46,7 +46,7 @@ impl Threads {
     }
 
     /// Calls with each chunk of a list, and its number.
-    pub(crate) fn chunks(&self, list: &mut [i64], size: usize, f: &(dyn Fn((usize, &mut [i64])) + Sync)) {
+    pub(crate) fn chunks<T: Send>(&self, list: &mut [T], size: usize, f: &(dyn Fn((usize, &mut [T])) + Sync)) {
         match self.pool.as_ref().filter(|_| list.len() > size) {
             Some(pool) => pool.install(|| list.par_chunks_mut(size).enumerate().for_each(f)),
             None => list.chunks_mut(size).enumerate().for_each(f),

@@ -218,7 +218,7 @@ impl CellFeatures {
     }
 }
 
-/// The largest whole number of 65536ths a with a^2 square <= room, up to one of them, checked exactly; 0 if none was found.
+/// About the largest whole number of 65536ths a with a^2 square <= room, which is checked exactly; 0 if the guess is wrong twice.
 pub(crate) fn fitting(square: u128, room: u128) -> u16 {
     let guess = ((room as f64 / square.max(1) as f64).sqrt() * 65536.0).clamp(0.0, 65535.0) as u16;
     let fits = |a: &u16| u128::from(*a).pow(2).checked_mul(square).is_some_and(|long| long <= room << 32);
@@ -244,14 +244,13 @@ impl Batch<'_> {
     pub fn cell_rows(&self, features: CellFeatures) -> Result<CellRows> {
         let cells = self.cells(&features.cells)?;
         let mut factors = zeros::<u16>(self.data.labels.len());
-        let tile = |start: usize| {
-            let rows = start * TILE..((start + 1) * TILE).min(factors.len());
+        let tile = |(number, own): (usize, &mut [u16])| {
             let mut squares = [0u64; TILE];
-            features.each_place(cells, rows.clone(), |i, place| squares[i] += features.squares[place]);
-            squares[..rows.len()].iter().map(|square| features.factor(*square)).collect::<Vec<u16>>()
+            let rows = number * TILE..number * TILE + own.len();
+            features.each_place(cells, rows, |i, place| squares[i] += features.squares[place]);
+            own.iter_mut().zip(&squares).for_each(|(factor, square)| *factor = features.factor(*square));
         };
-        let parts = self.seam.threads().map(0..factors.len().div_ceil(TILE), &tile);
-        factors.chunks_mut(TILE).zip(parts).for_each(|(to, from)| to.copy_from_slice(&from));
+        self.seam.threads().chunks(&mut factors, TILE, &tile);
         Ok(CellRows { data: self.data.id, factors, features })
     }
 }

@@ -3,7 +3,7 @@
 //! *Claim.* Derivatives of a row at its scores are clipped on the integers, to at most R for all outputs together, and divided by how many rows its unit has,
 //! truncated. If the integer features of a row have the length L at most, then derivative times features have R L over that number, and those of
 //! all rows of a unit R L together: that is how far a unit moves the sum when it becomes null, or is added or removed; another one in its place moves it by twice as much.
-//! Null rows have a label that no loss knows, so that their derivatives are 0.
+//! The derivatives of null rows are 0, by their bytes and not by their label.
 
 use super::gradient::DerivativeGrid;
 use crate::batch::Batch;
@@ -13,7 +13,7 @@ use crate::loss::Loss;
 use crate::mechanism::{Grid, GridKind};
 use crate::memory::zeros;
 use crate::norm::L2;
-use crate::store::cells::Cells;
+use crate::store::cells::{Cells, NULL};
 use crate::value::Noise;
 use std::ops::Range;
 
@@ -73,7 +73,8 @@ impl<'d> Batch<'d> {
                 parts = zeros::<i32>(rows.len());
                 for unit_index in units {
                     let own = data.rows_of(unit_index);
-                    let count = if marks.as_ref().is_none_or(|m| m[unit_index]) { own.len() as i32 } else { 0 };
+                    let many = i32::try_from(own.len()).unwrap_or(i32::MAX);
+                    let count = if marks.as_ref().is_none_or(|m| m[unit_index]) { many } else { 0 };
                     parts[own.start - rows.start..own.end - rows.start].fill(count);
                 }
             }
@@ -89,6 +90,15 @@ impl<'d> Batch<'d> {
                     for (own, count) in tile.integers.chunks_mut(k).zip(parts) {
                         own.iter_mut().for_each(|z| *z = i32::from(*z).checked_div(*count).unwrap_or(0) as i16);
                     }
+                }
+                if let Some(cells) = &data.cells {
+                    cells.each_piece(part.clone(), 0, |at, bytes| {
+                        for (own, byte) in tile.integers[at * k..].chunks_mut(k).zip(bytes) {
+                            if *byte == NULL {
+                                own.fill(0);
+                            }
+                        }
+                    });
                 }
                 add(part, &tile, out);
             }

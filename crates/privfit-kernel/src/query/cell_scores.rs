@@ -26,6 +26,9 @@ pub struct RowScores {
 impl Batch<'_> {
     /// Scores at a point.
     pub fn row_scores(&self, rows: &CellRows, point: CellPoint<'_>, outputs: usize) -> Result<RowScores> {
+        if outputs == 0 {
+            return Err(Error::domain("outputs", outputs, "give at least 1"));
+        }
         let tables = self.cell_tables(rows, point, outputs)?;
         let mut out = RowScores { data: self.data.id, outputs, scores: zeros::<f32>(self.data.labels.len() * outputs) };
         self.update_scores(&mut out, &|part, scores| tables.score(part, scores));
@@ -34,20 +37,15 @@ impl Batch<'_> {
 
     /// Changes scores tile by tile, on all threads.
     pub(crate) fn update_scores(&self, scores: &mut RowScores, update: &(dyn Fn(Range<usize>, &mut [f32]) + Sync)) {
-        let (k, rows) = (scores.outputs, self.data.labels.len());
+        let k = scores.outputs.max(1);
         let task = 16 * TILE;
-        let old = &scores.scores;
-        let one = |number: usize| {
-            let part = number * task..((number + 1) * task).min(rows);
-            let mut own = old[part.start * k..part.end * k].to_vec();
+        let one = |(number, own): (usize, &mut [f32])| {
             for (i, tile) in own.chunks_mut(TILE * k).enumerate() {
-                let start = part.start + i * TILE;
+                let start = number * task + i * TILE;
                 update(start..start + tile.len() / k, tile);
             }
-            own
         };
-        let parts = self.seam.threads().map(0..rows.div_ceil(task), &one);
-        scores.scores.chunks_mut(task * k).zip(parts).for_each(|(to, from)| to.copy_from_slice(&from));
+        self.seam.threads().chunks(&mut scores.scores, task * k, &one);
     }
 
     pub(crate) fn own_scores<'s>(&self, scores: &'s RowScores, outputs: usize) -> Result<&'s [f32]> {
@@ -80,8 +78,9 @@ impl Batch<'_> {
                     let mut derivative = [0f64];
                     loss.bounded_derivatives(&[f64::from(scores[row])], &data.labels[row..=row], &mut derivative);
                     let place = edges.partition_point(|edge| *edge < derivative[0].abs());
-                    // A row that the loss does not know adds zero.
-                    let known = i64::from(loss.knows(data.labels[row]));
+                    // A null row, and one with a label that the loss does not know, add zero.
+                    let null = data.cells.as_ref().is_none_or(|cells| cells.is_null(row));
+                    let known = i64::from(!null && loss.knows(data.labels[row]));
                     out[place] = out[place].wrapping_add(weight * known);
                 }
             });

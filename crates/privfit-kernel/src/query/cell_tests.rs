@@ -82,7 +82,7 @@ fn all_pairs(rng: &mut NoiseRng, size: f64) -> AllPairs {
 
 type Sum<'s> = &'s dyn for<'id> Fn(&Batch<'_>, &Noise<'id, L2>) -> Result<Bounded<'id, L2>>;
 
-/// The integers of one sum, before any noise, and the same numbers from one thread and from a file.
+/// The integers of one sum, before any noise.
 fn integers(data: &Dataset, mechanism: &Gaussian, dimension: usize, sum: Sum<'_>) -> Vec<i64> {
     let (engine, entropy) = (Threads::new(2), Entropy::simulated(3));
     let mut run = Run::begin(data, &engine, &entropy, &mechanism.event(dimension)).unwrap();
@@ -225,6 +225,10 @@ fn units_and_outputs_are_clipped_together() {
     let labels = [0.0, 1.0, 2.0, 7.0, -1.0, f32::NAN];
     for (name, null, _) in fuzz(&loss::softmax(&[1.0; 3]), &labels, Some(4), 80, 9) {
         assert!(null > 0.5, "{name}: {null}");
+    }
+    // A loss that knows every label: null rows are null by their bytes.
+    for (name, null, replaced) in fuzz(&loss::least_squares(), &[1e30, -1e30, 0.0], None, 80, 12) {
+        assert!(null > 0.5 && replaced > 0.5, "{name}: {null} {replaced}");
     }
     for (name, null, _) in fuzz(&loss::logistic(1, 2, 1.0, [1.0, 1.0]), &labels, Some(4), 80, 10) {
         assert!(null > 0.6, "{name}: {null}");

@@ -106,7 +106,7 @@ fn pick<'id>(
 
 /// A test of whether a set of coordinates is stable enough to be released as it is (propose, test, release).
 ///
-/// The gap between the last chosen and the first other score falls by at most two reaches when one unit changes, so the number of units
+/// The gap between the last chosen and the first other score falls by at most twice the sensitivity when one unit changes, so the number of units
 /// that must change before the set can is at least ceil(gap / 2 sensitivity) - 1. That number moves by one with one unit, and is 0 on both of
 /// two neighbours whose sets differ, ties included. It gets Laplace noise of scale 1/epsilon and must exceed ln(1/(2 delta))/epsilon:
 /// an unstable set passes with a probability of at most delta.

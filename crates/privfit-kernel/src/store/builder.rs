@@ -129,7 +129,7 @@ impl DatasetBuilder {
     /// dimension are left out, missing ones are 0. A row outside of the ball is scaled into it; a row with a cell that is not a finite number
     /// becomes the zero row.
     pub fn row(&mut self, features: &[f64], label: f32) {
-        if !self.room_for(label) {
+        if !self.room_for(if self.cells.is_some() { NULL_LABEL } else { label }) {
             return;
         }
         self.null_cells();
@@ -177,7 +177,7 @@ impl DatasetBuilder {
 
     /// Adds a row given by its non-zero features. Pairs out of range are left out; of several with one index the first counts.
     pub fn sparse_row(&mut self, features: &[(u32, f64)], label: f32) {
-        if !self.room_for(label) {
+        if !self.room_for(if self.cells.is_some() { NULL_LABEL } else { label }) {
             return;
         }
         self.null_cells();

@@ -16,7 +16,7 @@ pub(crate) const NULL: u8 = 255;
 /// Most cells of a column.
 pub const MOST_CELLS: usize = NULL as usize;
 
-/// Label of a null row: outside of the range of every loss.
+/// Label of a null row, which no loss of classes or of bounded numbers knows. Sums over cells go by the bytes.
 pub(crate) const NULL_LABEL: f32 = f32::MIN;
 
 /// Rows of a block.

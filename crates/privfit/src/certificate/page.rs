@@ -110,7 +110,7 @@ pub fn render(c: &Certificate, released: &[String]) -> String {
     claim(c, &mut p);
     basis(c, released, &mut p);
     rest(c, &mut p);
-    p.text("Check it: `privfit certificate verify MODEL` works every number out again from the recorded noise.");
+    p.text("Check it: `privfit certificate verify MODEL` recomputes every number from the recorded noise.");
     p.0
 }
 

@@ -62,6 +62,11 @@ impl Kind {
 
 /// What one unit adds, for a model.
 pub(crate) fn contribution(kind: Kind, model: &Model) -> Result<Contribution> {
+    if matches!(model, Model::Additive(_)) {
+        return Err(Error::misuse(
+            "private metrics of an additive model are not there yet: evaluate on public rows, or use another method",
+        ));
+    }
     let Model::Linear(model @ LinearModel { map: None, .. }) = model else {
         return Err(Error::misuse("this model changes rows before they meet its weights, or has no target: use another method"));
     };

@@ -2,7 +2,7 @@
 //! r - w/2 beyond, r^2 / 2w within. Robust: a row pulls by at most 1, however far away it is. Parameters: w, |t|^2, t.
 //!
 //! What is released: sums of units' gradients plus noise, one for each step. The gradient of a row is (t - x) / max(r, w), of
-//! length at most 1, and smooth with constant 1/w; a unit adds the average over its rows that count. So it reaches 1 under
+//! length at most 1, and smooth with constant 1/w; a unit adds the average over its rows that count. So the sensitivity is 1 under
 //! zero-out and add-remove, 2 under replace-one, whatever its number of rows. t is made of earlier releases.
 //!
 //! It is no function of a score: the second derivative has rank d and not 1, and the proof of objective perturbation, which is

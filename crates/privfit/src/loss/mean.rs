@@ -1,7 +1,7 @@
 //! The mean of the rows, the point with the least mean squared distance to them. No parameters.
 //!
 //! What is released: one sum of units' vectors plus noise. A unit adds the average of its rows that count; rows lie in the unit
-//! ball, so averages do, and the unit reaches 1 under zero-out and add-remove, 2 under replace-one, whatever its number of rows.
+//! ball, so averages do, and the sensitivity is 1 under zero-out and add-remove, 2 under replace-one, whatever its number of rows.
 //! Every unit counts once.
 
 use crate::data::encode::COUNTS;

@@ -149,7 +149,7 @@ fn check(r: &ModelReport, page: &mut Page) {
         paragraph("None of this needs the private records. Put the name of the model file in the place of model.json.");
     let ledger = r.certificate.identity.ledger.is_some();
     let mut lines = vec![
-        ("Work every number out again from the recorded noise:", "privfit certificate verify model.json"),
+        ("Recompute every number from the recorded noise:", "privfit certificate verify model.json"),
         ("Read the whole certificate:", "privfit certificate show model.json"),
         ("Write this page again; it has the same bytes:", "privfit report model.json --out again.html"),
     ];

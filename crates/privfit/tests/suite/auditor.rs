@@ -172,7 +172,7 @@ const CORRECT: [Shown; 39] = {
         ("objective-pure", "poisson", &[], ZeroOut, 0.0),
         ("additive", "logistic", FEW, ZeroOut, 0.2),
         ("additive", "logistic", FEW, ReplaceOne, 0.2),
-        ("additive", "softmax", FEW, AddRemove, 0.1),
+        ("additive", "softmax", &[("steps", 3.0), ("trees", 2.0)], AddRemove, 0.1),
         ("additive", "fractional", FEW, ZeroOut, 0.1),
     ]
 };

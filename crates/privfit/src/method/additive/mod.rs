@@ -29,7 +29,7 @@ use crate::method::settings::settings;
 use crate::schema::{Features, Task};
 use privfit_kernel::account::{Adjacency, Event, calibrate};
 use privfit_kernel::engine::Needs;
-use privfit_kernel::{Loss, Run};
+use privfit_kernel::{Gaussian, Loss, Run};
 use program::{Action, Mechanisms, Program, Shares};
 
 settings! {
@@ -77,6 +77,12 @@ pub(crate) const METHOD: Method = Method {
 const PAIRS_FROM: f64 = 2.0;
 /// Rows times mu above which trees are grown: for numbers, and for classes.
 const TREES_FROM: [f64; 2] = [1200.0, 8000.0];
+/// Columns whose pairs are compared, at the most: every pair has a histogram.
+const MOST_PAIRED: f64 = 256.0;
+/// Columns, at the most.
+const MOST_COLUMNS: f64 = 65_535.0;
+/// Leaves of all trees, at the most: a model file holds each of them.
+const MOST_LEAVES: u64 = 4_000_000;
 /// Trees of one pass.
 const BATCH: usize = 5;
 const PAIRS: usize = 10;
@@ -123,14 +129,26 @@ fn plan(problem: &Problem, settings: AdditiveSettings) -> Result<Box<dyn Plan>> 
     }
     let number = problem.task == Task::Number;
     let columns = problem.schema.used_columns() as f64;
+    if columns > MOST_COLUMNS {
+        return Err(
+            Error::misuse(format!("an additive model has at most {MOST_COLUMNS} columns: use ")).give("method", "noisy-gd")
+        );
+    }
     // Lines of a grid that counts can tell apart.
     let lines = (signal * 0.283 / (4.0 * columns.sqrt())).clamp(8.0, 64.0) as usize;
     let grid = CellGrid::new(&problem.schema, lines)?;
     let compared = outputs == 1 && columns >= 2.0 && signal / (columns * columns) >= PAIRS_FROM;
     let pairs = settings.pairs.map_or(if compared { PAIRS } else { 0 }, |n| n as usize);
-    let pairs = if outputs == 1 && columns >= 2.0 { pairs } else { 0 };
+    let possible = outputs == 1 && (2.0..=MOST_PAIRED).contains(&columns);
+    if settings.pairs.is_some_and(|n| n > 0) && !possible {
+        return Err(Error::misuse("pairs need a model with one score and 2 to 256 columns: give pairs = 0"));
+    }
+    let pairs = if possible { pairs } else { 0 };
     let grown = signal >= TREES_FROM[usize::from(!number)] * (outputs as f64).sqrt();
     let trees = settings.trees.unwrap_or(if grown { TREES } else { 0 });
+    if (trees << settings.depth) * outputs as u64 > MOST_LEAVES {
+        return Err(Error::misuse(format!("{trees} trees of depth {} have too many leaves: give fewer trees", settings.depth)));
+    }
     let shares = {
         let (counts, target) = (0.08, (20.0 / signal).powi(2).clamp(0.005, 0.3));
         let residuals = if number { 0.02 } else { 0.0 };
@@ -182,6 +200,13 @@ fn plan(problem: &Problem, settings: AdditiveSettings) -> Result<Box<dyn Plan>> 
     };
     let multiplier = calibrate(problem.target, |m| make(m).map(|m| m.1), problem.adjacency)?;
     let (mechanisms, event) = make(multiplier)?;
+    // Every clip that the run may choose has a grid: said here, before anything is spent.
+    for clip in [run::LEAST_CLIP.min(loss.lipschitz()), loss.lipschitz()] {
+        let used = [(true, mechanisms.step), (pairs > 0, mechanisms.screen), (trees > 0, mechanisms.leaves)];
+        for (_, noise) in used.into_iter().filter(|u| u.0) {
+            Gaussian::for_gradients(clip, noise)?;
+        }
+    }
     Ok(Box::new(Additive {
         grid,
         lines,

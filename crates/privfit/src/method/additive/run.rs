@@ -18,9 +18,9 @@ const STANDS_OUT: f64 = 3.0;
 /// The last part of the steps, whose weights are averaged.
 const AVERAGED: f64 = 0.2;
 /// Least clip of a residual.
-const LEAST_CLIP: f64 = 0.01;
+pub(super) const LEAST_CLIP: f64 = 0.01;
 
-/// What is known on the way; all of it released or computed from what was.
+/// What is known on the way: released or computed from what was, but for the factors of rows, which the kernel keeps to itself.
 struct State<'d> {
     everyone: Batch<'d>,
     known: Vec<KnownColumn>,
@@ -252,7 +252,7 @@ impl Additive {
         Ok(())
     }
 
-    /// How far the curve of a column reaches: the root of its mean square.
+    /// How far a column moves scores: the root of the mean square of its curve.
     fn lengths(&self, state: &State<'_>) -> Result<Vec<f64>> {
         let features = Additive::rows(state)?.features();
         let mut out = vec![0.0; self.grid.columns.len()];

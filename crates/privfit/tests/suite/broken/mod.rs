@@ -2,6 +2,7 @@
 //! no list of methods, and nothing but tests can reach them: an auditor that misses one of them is not an auditor. Each has a repaired
 //! form beside it, which must pass.
 
+mod cells;
 mod exact;
 mod noise;
 pub(crate) mod objective;
@@ -68,7 +69,7 @@ pub(crate) struct Case {
 }
 
 /// Every mechanism of this shape.
-pub(crate) const ALL: [&Case; 13] = [
+pub(crate) const ALL: [&Case; 16] = [
     &noise::WRONG_REACH,
     &rows::NO_CLIPPING,
     &rows::MEASURED_BOUNDS,
@@ -82,6 +83,9 @@ pub(crate) const ALL: [&Case; 13] = [
     &tuning::TWO_TRIALS,
     &unstable::KNOWLEDGE_TRANSFER,
     &unstable::OJA,
+    &cells::ONE_COLUMN,
+    &cells::LEAVES,
+    &cells::PAIRS,
 ];
 
 /// A case as a subject, with its bug or without.
@@ -97,7 +101,7 @@ impl Broken {
     /// A case with its claim.
     pub(crate) fn new(case: &'static Case, fixed: bool) -> Broken {
         let times = if fixed { case.trials } else { 1 };
-        // The multiplier is relative to zero-out; replace-one reaches twice as far here.
+        // The multiplier is relative to zero-out; replace-one has twice the sensitivity here.
         let doubled = if case.adjacency == Adjacency::ReplaceOne { 2.0 } else { 1.0 };
         let event = Event::gaussian(doubled / MU).repeated(times);
         Broken { case, fixed, claim: Claim::new(event, case.adjacency, DELTA) }

@@ -1,6 +1,6 @@
 //! Additive models of tables: a curve for each column, chosen pairs of columns, random trees.
 //!
-//! *What it computes.* Columns are cut into public cells, and noisy counts of all cells give ranks, means and shares. Features of a cell are smooth functions of its rank, a straight line and indicators;
+//! *What it computes.* Columns are divided into public cells, and noisy counts of all cells give ranks, means and shares. Features of a cell are smooth functions of its rank, a straight line and indicators;
 //! noisy gradient descent with momentum on all rows learns their weights, which are a curve for each column. On the way all products of two columns' features are compared in one
 //! release, and those pairs that stand out of the noise join. Sums over the leaves of random trees, whose questions depend on released numbers alone, add what is left.
 //!

@@ -10,6 +10,6 @@ echo "--- Huber loss"
 privfit fit job.toml
 privfit evaluate --model made/huber.json --data made/test.csv
 
-echo "--- squared loss, the default for numbers"
-privfit fit --data made/train.csv --schema schema.toml --epsilon 1 --delta 1e-9 --out made/squared.json
+echo "--- squared loss"
+privfit fit --data made/train.csv --schema schema.toml --loss squared --epsilon 1 --delta 1e-9 --out made/squared.json
 privfit evaluate --model made/squared.json --data made/test.csv

@@ -15,6 +15,7 @@ Bounds, classes and target bounds are public facts that you state; nothing is re
 from __future__ import annotations
 
 from ._account import Account as _Account
+from ._additive import AdditiveClassifier, AdditiveRegressor
 from ._audit import Audit, audit
 from ._errors import BudgetError, DamagedError, NotFittedError, PrivfitError
 from ._estimators import HuberRegressor, LinearRegression, LinearSVC, LogisticRegression, load
@@ -43,6 +44,8 @@ def methods() -> dict:
 
 
 __all__ = [
+    "AdditiveClassifier",
+    "AdditiveRegressor",
     "Audit",
     "BudgetError",
     "Certificate",

@@ -19,10 +19,13 @@ Self = TypeVar("Self", bound="Estimator")
 
 
 class Estimator:
-    """A linear model that is fitted under differential privacy."""
+    """A model that is fitted under differential privacy."""
 
     #: Loss by name; none for the usual one of the task.
     _loss: str | None = None
+    #: What ``method="auto"`` means, and the kind of models that it makes.
+    _auto: str = "linear"
+    _family: str = "linear"
     #: Metric that ``score`` is.
     _scored_by: str
     #: Losses of model files that this class reads.
@@ -132,7 +135,7 @@ class Estimator:
             "delta": None if self.delta is None else float(self.delta),
             "adjacency": str(self.adjacency),
             "loss": self._loss,
-            "method": str(self.method),
+            "method": self._auto if self.method == "auto" else str(self.method),
             "settings": dict(self.settings or {}),
             "allow_large_delta": bool(self.allow_large_delta),
             "ledger": None if ledger is None else ledger.place,
@@ -317,6 +320,8 @@ class Estimator:
         facts, schema = json.loads(model.facts()), model.schema
         if facts["loss"] not in cls._losses:
             raise PrivfitError(f"the model has the loss {facts['loss']!r}, which {cls.__name__} does not have: use privfit.load")
+        if facts["family"] != cls._family:
+            raise PrivfitError(f"the model is of another kind ({facts['family']}) than {cls.__name__} ({cls._family}): use privfit.load")
         kind: Any = cls
         own = kind(epsilon=facts["asked_epsilon"], delta=facts["delta"], adjacency=facts["adjacency"], method=facts["method"])
         columns = schema.columns

@@ -53,7 +53,7 @@ _PARAMETERS = """
 
     Attributes
     ----------
-    coef_, intercept_ : the linear function in the units of the columns
+    {released}
     certificate_ : what is guaranteed, and ``verify()``
     epsilon_ : the epsilon that is guaranteed
     n_features_in_, feature_names_in_{more}
@@ -312,22 +312,33 @@ class HuberRegressor(_Regressor):
     _losses = ("huber",)
 
 
-for _class, _name, _what, _more in (
-    (LogisticRegression, "classes", "list\n        Every class that can occur, in the order of ``classes_``.", ", classes_"),
-    (LinearSVC, "classes", "list\n        Every class that can occur, in the order of ``classes_``.", ", classes_"),
-    (LinearRegression, "target_bounds", "(low, high)\n        The least and the largest target that can occur.", ""),
-    (HuberRegressor, "target_bounds", "(low, high)\n        The least and the largest target that can occur.", ""),
-):
-    if _class.__doc__:
-        _class.__doc__ = _class.__doc__.rstrip() + "\n" + _PARAMETERS.format(target=_name, what=_what, more=_more)
+def describe(kind: type, released: str, target: str) -> None:
+    """Parameters and attributes, after the docstring of a class."""
+    what, more = {
+        "classes": ("list\n        Every class that can occur, in the order of ``classes_``.", ", classes_"),
+        "target_bounds": ("(low, high)\n        The least and the largest target that can occur.", ""),
+    }[target]
+    if kind.__doc__:
+        kind.__doc__ = kind.__doc__.rstrip() + "\n" + _PARAMETERS.format(released=released, target=target, what=what, more=more)
+
+
+_LINEAR = "coef_, intercept_ : the linear function in the units of the columns"
+describe(LogisticRegression, _LINEAR, "classes")
+describe(LinearSVC, _LINEAR, "classes")
+describe(LinearRegression, _LINEAR, "target_bounds")
+describe(HuberRegressor, _LINEAR, "target_bounds")
 
 
 def load(path: str | os.PathLike) -> Any:
     """Read a model file, whoever wrote it: the command, the library or ``save``."""
     model = read_model(path)
-    loss = json.loads(model.facts())["loss"]
-    for kind in (LogisticRegression, LinearSVC, LinearRegression, HuberRegressor):
-        if loss in kind._losses:
+    from ._additive import AdditiveClassifier, AdditiveRegressor
+
+    facts = json.loads(model.facts())
+    loss, family = facts["loss"], facts["family"]
+    kinds: tuple[Any, ...] = (LogisticRegression, LinearSVC, LinearRegression, HuberRegressor, AdditiveClassifier, AdditiveRegressor)
+    for kind in kinds:
+        if loss in kind._losses and family == kind._family:
             return kind._from_model(model)
     raise PrivfitError(f"the model has the loss {loss!r}, which has no estimator here: apply it with `privfit predict`")
 

@@ -54,9 +54,9 @@ pub(crate) fn run(rows: usize, columns: usize, cells: usize, repeats: usize, thr
     let trees: Vec<CellTree> = (0..5)
         .map(|_| CellTree {
             splits: (0..4)
-                .map(|_| CellSplit {
-                    column: (number().abs() * columns as f64) as usize % columns,
-                    yes: (0..cells).map(|c| c as f64 > cells as f64 * number().abs()).collect(),
+                .map(|_| {
+                    let (column, from) = ((number().abs() * columns as f64) as usize % columns, cells as f64 * number().abs());
+                    CellSplit { column, yes: (0..cells).map(|c| c as f64 > from).collect() }
                 })
                 .collect(),
         })

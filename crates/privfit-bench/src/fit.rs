@@ -96,7 +96,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
                 delta: Some(delta),
                 adjacency: Adjacency::ZeroOut,
                 loss: None,
-                method: "auto".into(),
+                method: "linear".into(),
                 settings: Settings::default(),
                 constraint: Constraint::None,
                 allow_large_delta: false,

@@ -10,7 +10,9 @@ mod verb;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 use ui::{Failure, as_flag, note, output};
-use verb::{account, audit, certificate, evaluate, explain, export, fit, ledger, manual, methods, predict, report, schema, tune};
+use verb::{
+    account, audit, certificate, evaluate, explain, export, fit, ledger, manual, methods, model, predict, report, schema, tune,
+};
 
 /// Train models on sensitive data with a privacy guarantee that can be read, recomputed and tested.
 #[derive(Parser)]
@@ -44,6 +46,8 @@ enum Verb {
     Predict(predict::Predict),
     /// A released model for other programs: ONNX, weights, coefficients
     Export(export::Export),
+    /// Curves of an additive model: show, edit
+    Model(model::ModelVerb),
     /// Metrics of a released model: exact on public rows, with noise on private ones
     Evaluate(evaluate::Evaluate),
     /// What a model file claims, and what was released
@@ -76,6 +80,7 @@ impl Verb {
             Verb::Fit(verb) => verb.talks(),
             Verb::Tune(verb) => verb.talks(),
             Verb::Certificate(verb) => verb.is_listing(),
+            Verb::Model(verb) => verb.is_listing(),
             Verb::Ledger(verb) => verb.is_listing(),
             Verb::Schema(verb) => verb.is_listing(),
             Verb::Account(verb) => verb.is_listing(),
@@ -95,6 +100,7 @@ fn main() -> ExitCode {
         Verb::Tune(verb) => verb.run(),
         Verb::Predict(verb) => verb.run(),
         Verb::Export(verb) => verb.run(),
+        Verb::Model(verb) => verb.run(),
         Verb::Evaluate(verb) => verb.run(),
         Verb::Certificate(verb) => verb.run(),
         Verb::Report(verb) => verb.run(),

@@ -146,8 +146,16 @@ with tempfile.TemporaryDirectory() as place:
                         "--method", "weighted-columns", "--set", "sparsity=20"))
     subprocess.run(["bash", root / "examples/energy/generate.sh"], check=True)
     good.append(compare("energy-squared", folder, root / "examples/energy/made/test.csv", root / "examples/energy/schema.toml", None, 400.0,
-                        "--delta", "1e-8"))
+                        "--delta", "1e-8", "--loss", "squared"))
+    # Curves, pairs and trees, of one score, of several, and of numbers alone.
+    for loss, more in [("logistic", ["trees=40"]), ("softmax", ["trees=20", "depth=3"])]:
+        sets = [word for setting in ["steps=40", *more] for word in ("--set", setting)]
+        good.append(compare(f"adult-additive-{loss}", folder, adult, root / "examples/adult/schema.toml", None, 1.0, "--loss", loss,
+                            "--delta", "4e-10", "--method", "additive", *sets))
     path, schemas = generated(folder)
+    for target in ["two", "count"]:
+        good.append(compare(f"{target}-additive", folder, path, schemas[target, "ball"], ["a", "b", "c"], 40.0, "--delta", "1e-8",
+                            "--method", "additive", "--set", "pairs=3", "--set", "trees=50"))
     for scaling in ["ball", "sphere"]:
         for target, losses in [("two", ["logistic", "hinge"]), ("three", ["softmax", "logistic", "huber-svm"]),
                                ("count", ["squared", "huber", "quantile", "poisson"])]:

@@ -6,6 +6,8 @@ use crate::error::{misuse, raised};
 use crate::interrupt::without_lock;
 use crate::ledger::open;
 use crate::schema::Schema;
+use privfit::additive::AdditiveModel;
+use privfit::additive::edit::Edit;
 use privfit::certificate::{render, round_up};
 use privfit::data::encode::Row;
 use privfit::data::memory::Memory;
@@ -67,7 +69,7 @@ impl Model {
         let g = &self.artifact.guarantee;
         let t = &self.artifact.training;
         json!({
-            "loss": self.artifact.model.loss(), "scores": self.artifact.model.outputs(), "method": t.method, "reason": t.reason, "plan": t.plan,
+            "loss": self.artifact.model.loss(), "family": self.artifact.model.family(), "scores": self.artifact.model.outputs(), "method": t.method, "reason": t.reason, "plan": t.plan,
             "rows": t.rows, "public": t.public, "adjacency": g.adjacency.name(), "private": g.private, "asked_epsilon": g.asked_epsilon,
             "delta": g.delta, "zero_out": g.zero_out, "replace_one": g.replace_one, "simulated": g.simulated,
             "intercept": self.artifact.schema.intercept, "ledger": self.artifact.certificate.identity.ledger,
@@ -95,7 +97,28 @@ impl Model {
         self.artifact.linear().map(|l| (l.weights, l.constants))
     }
 
-    /// Writes an answer for each row into an array: `class`, `probability`, `number` or `score`.
+    /// Curves, pairs and trees of an additive model, as JSON.
+    fn curves(&self) -> PyResult<String> {
+        let model = self.additive().map_err(raised)?;
+        let names = if model.offsets.len() > 1 { self.artifact.schema.class_names() } else { vec!["score".into()] };
+        Ok(model.listing(&names).to_string())
+    }
+
+    /// Names of the terms whose parts `apply` gives as `reasons`.
+    fn terms(&self) -> PyResult<Vec<String>> {
+        Ok(self.additive().map_err(raised)?.term_names())
+    }
+
+    /// The model after edits, a list as JSON.
+    fn edited(&self, edits: &str) -> PyResult<Model> {
+        let edits: Vec<Edit> =
+            serde_json::from_str(edits).map_err(|_| misuse("an edit is not one: give monotone, smooth, drop or clamp".into()))?;
+        let artifact = self.artifact.clone().edited(&edits).map_err(raised)?;
+        let bytes = artifact.to_json().map_err(raised)?.into_bytes();
+        Ok(Model { artifact, bytes, before: self.before })
+    }
+
+    /// Writes an answer for each row into an array: `class`, `probability`, `number`, `score` or `reasons`.
     fn apply(&self, py: Python<'_>, data: Input<'_>, what: &str, out: &Bound<'_, PyAny>) -> PyResult<()> {
         let memory = data.memory(&self.artifact.schema, None).map_err(raised)?;
         let out = Array::of(out)?;
@@ -106,7 +129,8 @@ impl Model {
     /// The certificate as a page of text.
     fn certificate_text(&self) -> PyResult<String> {
         let scores = self.artifact.model.outputs();
-        let released = format!("weights of {scores} score{}", if scores == 1 { "" } else { "s" });
+        let what = if self.additive().is_ok() { "curves" } else { "weights" };
+        let released = format!("{what} of {scores} score{}", if scores == 1 { "" } else { "s" });
         Ok(render(&self.restated()?, &[released]))
     }
 
@@ -139,6 +163,13 @@ impl Model {
         examine(&self.artifact).certificate.ok_or_else(|| raised(missing()))
     }
 
+    fn additive(&self) -> privfit::Result<&AdditiveModel> {
+        match &self.artifact.model {
+            privfit::model::Model::Additive(model) => Ok(model),
+            _ => Err(Error::misuse("this model has weights and no curves: use an additive one")),
+        }
+    }
+
     fn answers(&self, memory: &Memory<'_>, what: &str) -> privfit::Result<Vec<f64>> {
         let schema = &self.artifact.schema;
         let mut reader = memory.reader(schema, false)?;
@@ -161,6 +192,18 @@ impl Model {
             if what == "score" {
                 self.artifact.model.scores(&row, &mut scores);
                 answers.extend(scores.iter().map(|s| s * scale));
+                return;
+            }
+            if what == "reasons" {
+                // Where the score of the prediction begins, and what each term adds to it.
+                if let Ok(model) = self.additive() {
+                    let score = match self.artifact.model.predict(&row) {
+                        Prediction::Class(class, _) if model.offsets.len() > 1 => class,
+                        _ => 0,
+                    };
+                    answers.push(model.offsets[score]);
+                    answers.extend(model.reasons(&row, score));
+                }
                 return;
             }
             match self.artifact.model.predict(&row) {

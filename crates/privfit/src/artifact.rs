@@ -4,6 +4,7 @@
 //! The file ends with `"sha256": "` + 64 digits + `"`, line break, `}`, line break. The digits are the SHA-256 of the file's own bytes with
 //! zeros in their place, so that an edit of any byte shows.
 
+use crate::additive::edit::Edit;
 use crate::certificate::{Certificate, Declared, derive};
 use crate::error::{Error, Result};
 use crate::ledger::Position;
@@ -113,6 +114,21 @@ impl Artifact {
     pub fn with_ledger(mut self, position: Position) -> Artifact {
         self.certificate.identity.ledger = Some(position);
         self
+    }
+
+    /// With edits of its curves. They look at released numbers only: the guarantee stays, and the certificate records them.
+    pub fn edited(mut self, edits: &[Edit]) -> Result<Artifact> {
+        let Model::Additive(mut model) = self.model else {
+            let text = "this model has no curves that could be edited: fit one with ";
+            return Err(Error::misuse(text).give("method", crate::method::additive::METHOD.name));
+        };
+        for edit in edits {
+            *model = model.edited(edit)?;
+        }
+        self.model = Model::Additive(model);
+        self.certificate.mechanism.edits = self.model.edits().iter().map(Edit::text).collect();
+        self.certificate.identity.model_sha256 = derive::model_digest(&self.model);
+        Ok(self)
     }
 
     /// The encoded features that the model has, where it does not have all of them. They were chosen privately; with the weights they

@@ -1,6 +1,8 @@
 //! A released model, and its predictions for new rows. Nothing here costs anything.
 
 use crate::additive::AdditiveModel;
+use crate::additive::edit::Edit;
+use crate::data::cells::CellGrid;
 use crate::data::encode::{Encoder, Row, UNKNOWN};
 use crate::error::{Error, Result};
 use crate::loss::{self, Kind, Link, LossEntry, OwnMetric, logistic, poisson, quantile, softmax};
@@ -194,12 +196,37 @@ impl Model {
         }
     }
 
+    /// The cells of the columns that it looks at, where it does.
+    pub fn grid(&self) -> Option<&CellGrid> {
+        match self {
+            Model::Additive(m) => Some(&m.grid),
+            Model::Linear(_) | Model::Point(_) => None,
+        }
+    }
+
+    /// What kind of model it is, in a word.
+    pub fn family(&self) -> &'static str {
+        match self {
+            Model::Linear(_) => "linear",
+            Model::Point(_) => "point",
+            Model::Additive(_) => "curves",
+        }
+    }
+
+    /// What was changed after the release.
+    pub fn edits(&self) -> &[Edit] {
+        match self {
+            Model::Additive(m) => &m.edits,
+            Model::Linear(_) | Model::Point(_) => &[],
+        }
+    }
+
     /// What turns the records of a file into rows for this model.
     pub fn encoder(&self, schema: &Schema, header: &[String], labelled: bool) -> Result<Encoder> {
         let encoder = Encoder::new(schema, header, labelled)?;
-        match self {
-            Model::Additive(m) => encoder.with_cells(&m.grid, header),
-            Model::Linear(_) | Model::Point(_) => Ok(encoder),
+        match self.grid() {
+            Some(grid) => encoder.with_cells(grid, header),
+            None => Ok(encoder),
         }
     }
 

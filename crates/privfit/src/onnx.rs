@@ -1,4 +1,4 @@
-//! A released linear model as an ONNX file: rows go in in the units of the user's columns, classes or numbers come out. The encoder of
+//! A released model as an ONNX file: rows go in in the units of the user's columns, classes or numbers come out. The encoder of
 //! the schema is a part of the graph. Nothing here costs anything.
 //!
 //! Rows of numbers alone are one tensor `features` [N, D] of floats, in the order of the schema. With categories there is one tensor
@@ -6,6 +6,7 @@
 //! not one (NaN) counts as missing, as in a table; a category must be written as the schema writes it, where a table may also say 1.0
 //! for 1.
 
+mod cells;
 mod graph;
 mod proto;
 
@@ -34,14 +35,14 @@ pub fn export(artifact: &Artifact, file: &[u8]) -> Result<Vec<u8>> {
     if task == Task::Location {
         return Err(Error::misuse("the model is a point and predicts nothing: print it with `privfit predict`"));
     }
-    if matches!(artifact.model, Model::Additive(_)) {
-        return Err(Error::misuse(
-            "additive models have no ONNX form yet: predict with `privfit predict`, or export their curves as CSV",
-        ));
-    }
     let mut graph = Graph::default();
-    let row = encoded_row(&mut graph, &artifact.schema);
-    let scores = scores(&mut graph, artifact, &row);
+    let scores = match &artifact.model {
+        Model::Additive(model) => cells::scores(&mut graph, model),
+        _ => {
+            let row = encoded_row(&mut graph, &artifact.schema);
+            scores(&mut graph, artifact, &row)
+        }
+    };
     match task {
         Task::Number | Task::Location => number(&mut graph, artifact, &scores),
         Task::Classes(classes) => classify(&mut graph, artifact, &scores, classes),

@@ -4,8 +4,8 @@ use crate::affine::quoted;
 use crate::artifact::Artifact;
 use crate::data::Reader;
 use crate::data::encode::Row;
-use crate::error::Result;
-use crate::model::Prediction;
+use crate::error::{Error, Result};
+use crate::model::{Model, Prediction};
 use crate::schema::{TargetValues, Task};
 use std::fmt::Write as _;
 use std::io::Write;
@@ -16,6 +16,8 @@ pub struct Predictor<'a> {
     /// Classes as cells of CSV.
     classes: Vec<String>,
     bounds: (f64, f64),
+    /// Names of the terms whose part in a score is written; empty if none is.
+    terms: Vec<String>,
     begun: bool,
 }
 
@@ -27,7 +29,17 @@ impl<'a> Predictor<'a> {
             TargetValues::Bounds(low, high) => (low, high),
             _ => (-1.0, 1.0),
         };
-        Predictor { artifact, classes, bounds, begun: false }
+        Predictor { artifact, classes, bounds, terms: Vec::new(), begun: false }
+    }
+
+    /// The same with reasons: where scores begin, and what each term adds to the score of the prediction.
+    pub fn with_reasons(mut self) -> Result<Predictor<'a>> {
+        let Model::Additive(model) = &self.artifact.model else {
+            let text = "reasons are the terms of an additive model, and this one is none: fit with ";
+            return Err(Error::misuse(text).give("method", crate::method::additive::METHOD.name));
+        };
+        self.terms = model.term_names();
+        Ok(self)
     }
 
     /// Reads a file and writes its predictions. False if they could not be written; the file is read to its end then too.
@@ -44,6 +56,8 @@ impl<'a> Predictor<'a> {
                 self.names(matches!(&prediction, Prediction::Class(_, p) if !p.is_empty()), &mut line);
             }
             self.line(&prediction, &mut line);
+            self.reasons(&prediction, &row, &mut line);
+            line.push('\n');
             written &= out.write_all(line.as_bytes()).is_ok();
         })?;
         Ok(written)
@@ -66,7 +80,27 @@ impl<'a> Predictor<'a> {
                 line.push_str(&quoted(&format!("p({name})")));
             }
         }
+        if !self.terms.is_empty() {
+            line.push_str(",base");
+            self.terms.iter().for_each(|term| line.push_str(&format!(",{}", quoted(term))));
+        }
         line.push('\n');
+    }
+
+    /// Where the score of a prediction begins, and what each term adds to it. Of two classes it is the score of the second one.
+    fn reasons(&self, prediction: &Prediction, row: &Row, line: &mut String) {
+        let Model::Additive(model) = &self.artifact.model else { return };
+        if self.terms.is_empty() {
+            return;
+        }
+        let score = match prediction {
+            Prediction::Class(class, _) if model.offsets.len() > 1 => *class,
+            _ => 0,
+        };
+        let base = model.offsets.get(score).copied().unwrap_or_default();
+        for x in [base].into_iter().chain(model.reasons(row, score)) {
+            let _ = write!(line, ",{x:.6}");
+        }
     }
 
     fn line(&self, prediction: &Prediction, line: &mut String) {
@@ -79,6 +113,5 @@ impl<'a> Predictor<'a> {
                 probabilities.iter().try_for_each(|p| write!(line, ",{p:.6}"))
             }
         };
-        line.push('\n');
     }
 }

@@ -5,6 +5,7 @@
 //! it. The same file gives the same bytes: there is no clock and no path in a report, and nothing in it asks the network.
 
 mod bars;
+mod columns;
 mod curves;
 mod html;
 mod ledger;

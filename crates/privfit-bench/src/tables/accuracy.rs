@@ -153,7 +153,7 @@ fn cell(entry: &Entry, set: &Set, task: &Task, options: &Options, records: &Reco
     // Several classes at once are ours alone.
     let classes = set.schema.class_names().len();
     let own_loss = if title == "logistic" && classes > 2 { None } else { Some(loss.to_string()) };
-    let own = |epsilon: f64| Fit { loss: own_loss.clone(), method: "auto".into(), epsilon, delta, point: Point::default() };
+    let own = |epsilon: f64| Fit { loss: own_loss.clone(), method: "linear".into(), epsilon, delta, point: Point::default() };
     if task.method == WITHOUT {
         let start = super::cell::thread_time();
         if classes > 2 {

@@ -57,7 +57,7 @@ pub(crate) struct FitArguments {
     /// logistic, softmax, huber-svm, hinge; squared, huber, quantile, poisson; mean, geometric-median (see `privfit methods`)
     #[arg(long)]
     loss: Option<String>,
-    /// auto (default), or a method of `privfit methods`
+    /// auto (default), linear (the best for a linear model), or a method of `privfit methods`
     #[arg(long)]
     method: Option<String>,
     /// A setting of method or loss, like steps=200

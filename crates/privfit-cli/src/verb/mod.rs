@@ -10,6 +10,7 @@ pub(crate) mod fit;
 pub(crate) mod ledger;
 pub(crate) mod manual;
 pub(crate) mod methods;
+pub(crate) mod model;
 pub(crate) mod predict;
 pub(crate) mod report;
 pub(crate) mod schema;

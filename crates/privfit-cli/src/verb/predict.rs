@@ -17,6 +17,9 @@ use std::path::PathBuf;
 #[command(after_help = "Example:
   privfit predict --model model.json --data new.csv --out predictions.csv
 
+With --reasons each line goes on with where its score begins and what each column, pair and all trees add to it: their sum is the log-odds of
+the second class, of the predicted one where there are several, or of the place of a number between its bounds.
+
 A model without a target is a point: without --data it is printed in the units of the columns (shares for categories), with
 --data the distance of each row from it, in units of the ball that holds all rows.")]
 pub(crate) struct Predict {
@@ -29,6 +32,9 @@ pub(crate) struct Predict {
     /// Where predictions go, one line for each row; the terminal by default
     #[arg(long)]
     out: Option<PathBuf>,
+    /// Also what each column adds to the score of a row, for additive models
+    #[arg(long)]
+    reasons: bool,
 }
 
 impl Predict {
@@ -37,6 +43,10 @@ impl Predict {
         let point = artifact.schema.task() == Task::Location;
         if self.data.is_empty() && !point {
             return Err(Failure::misuse("no rows are given: add --data FILE"));
+        }
+        let mut predictor = Predictor::new(&artifact);
+        if self.reasons {
+            predictor = predictor.with_reasons()?;
         }
         let mut sink: Box<dyn Write> = match &self.out {
             None => Box::new(std::io::BufWriter::new(output::Stdout)),
@@ -48,7 +58,6 @@ impl Predict {
             sink.write_all(text.as_bytes()).and_then(|()| sink.flush()).is_ok()
         } else {
             let reading = Reading::new("predicting", self.out.is_some());
-            let mut predictor = Predictor::new(&artifact);
             let mut written = true;
             for path in &self.data {
                 written &= predictor.write(open(path, &artifact.schema)?.as_mut(), sink.as_mut())?;

@@ -30,7 +30,7 @@ fn a_model_is_shown_verified_and_exported() {
         assert!(page.contains(says), "{says}\n{page}");
     }
     let lines = page.lines().count();
-    assert!((60..=105).contains(&lines) && page.lines().all(|l| l.chars().count() <= 100), "{lines} lines\n{page}");
+    assert!((60..=115).contains(&lines) && page.lines().all(|l| l.chars().count() <= 100), "{lines} lines\n{page}");
     let (_, json, _) = at.call(&["certificate", "show", "m.json", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let groups = [

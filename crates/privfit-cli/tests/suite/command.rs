@@ -161,7 +161,7 @@ fn dry_run_plans_without_data() {
     let done = plan(&["--rows", "39000", "--format", "json"]);
     assert!(done.status.success(), "{}", text(&done.stderr));
     let json: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
-    assert_eq!(json["method"], "objective");
+    assert_eq!(json["method"], "additive");
     let spent = json["epsilon"]["zero_out"].as_f64().unwrap();
     assert!(spent <= 1.0 && spent > 0.999, "{json}");
     let end = |key: &str| json["forecast"][key].as_f64().unwrap();
@@ -204,7 +204,7 @@ fn misuse_ends_with_the_fix() {
         (good, &["--epsilon", "-1", "--delta", "1e-3"], "positive"),
         (good, &["--epsilon", "1", "--delta", "0.5"], "--allow-large-delta"),
         (good, &["--epsilon", "1", "--delta", "1e-3", "--rows", "5"], "correct the declaration"),
-        (good, &["--epsilon", "1", "--delta", "1e-3", "--method", "magic"], "known are auto, objective"),
+        (good, &["--epsilon", "1", "--delta", "1e-3", "--method", "magic"], "known are auto, linear, objective"),
         (good, &["--epsilon", "1", "--delta", "1e-3", "--set", "stepz=3"], "unknown setting"),
         (good, &["--epsilon", "1", "--delta", "1e-3", "--loss", "squared"], "does not fit"),
         (good, &["--epsilon", "1", "--delta", "1e-3", "--adjacency", "add-remove"], "--rows N"),

@@ -4,8 +4,8 @@
 //!
 //! Constants for rows of norm 1: the derivative is at most 1 in size, the second derivative at most 1/4. At s = 0 the value is ln 2.
 
-use super::{Loss, LossParameters};
-use super::{exact_exp, fast_exp};
+use super::wide::wide;
+use super::{Loss, LossParameters, exact_exp, fast_exp};
 
 /// The loss.
 pub fn fractional() -> Loss {
@@ -39,20 +39,7 @@ fn values(_: &LossParameters, scores: &[f64], labels: &[f32], out: &mut [f64]) {
     }
 }
 
-fn derivatives(p: &LossParameters, scores: &[f32], labels: &[f32], out: &mut [f32]) {
-    #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-        // SAFETY: the processor has the instructions.
-        return unsafe { wide_derivatives(p, scores, labels, out) };
-    }
-    plain_derivatives(p, scores, labels, out);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn wide_derivatives(p: &LossParameters, scores: &[f32], labels: &[f32], out: &mut [f32]) {
-    plain_derivatives(p, scores, labels, out);
-}
+wide!(fn derivatives = plain_derivatives, f32);
 
 #[inline(always)]
 fn plain_derivatives(_: &LossParameters, scores: &[f32], labels: &[f32], out: &mut [f32]) {

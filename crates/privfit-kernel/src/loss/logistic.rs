@@ -6,8 +6,8 @@
 //!
 //! Constants for rows of norm 1 and weight w: derivative at most w clip, second derivative at most w/4 (w c (1-c) where c < 1/2).
 
-use super::{Loss, LossParameters};
-use super::{exact_exp, fast_exp};
+use super::wide::wide;
+use super::{Loss, LossParameters, exact_exp, fast_exp};
 
 /// The loss; `positive` is the class that scores speak for.
 pub fn logistic(positive: usize, classes: usize, clip: f64, weights: [f64; 2]) -> Loss {
@@ -44,20 +44,7 @@ fn values(p: &LossParameters, scores: &[f64], labels: &[f32], out: &mut [f64]) {
     }
 }
 
-fn derivatives_exact(p: &LossParameters, scores: &[f64], labels: &[f32], out: &mut [f64]) {
-    #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-        // SAFETY: the processor has the instructions.
-        return unsafe { wide_derivatives_exact(p, scores, labels, out) };
-    }
-    plain_derivatives_exact(p, scores, labels, out);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn wide_derivatives_exact(p: &LossParameters, scores: &[f64], labels: &[f32], out: &mut [f64]) {
-    plain_derivatives_exact(p, scores, labels, out);
-}
+wide!(fn derivatives_exact = plain_derivatives_exact, f64);
 
 #[inline(always)]
 fn plain_derivatives_exact(p: &LossParameters, scores: &[f64], labels: &[f32], out: &mut [f64]) {
@@ -68,20 +55,7 @@ fn plain_derivatives_exact(p: &LossParameters, scores: &[f64], labels: &[f32], o
     }
 }
 
-fn derivatives(p: &LossParameters, scores: &[f32], labels: &[f32], out: &mut [f32]) {
-    #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-        // SAFETY: the processor has the instructions.
-        return unsafe { wide_derivatives(p, scores, labels, out) };
-    }
-    plain_derivatives(p, scores, labels, out);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn wide_derivatives(p: &LossParameters, scores: &[f32], labels: &[f32], out: &mut [f32]) {
-    plain_derivatives(p, scores, labels, out);
-}
+wide!(fn derivatives = plain_derivatives, f32);
 
 #[inline(always)]
 fn plain_derivatives(p: &LossParameters, scores: &[f32], labels: &[f32], out: &mut [f32]) {

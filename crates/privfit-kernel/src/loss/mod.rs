@@ -11,6 +11,7 @@ mod logistic;
 mod poisson;
 mod quantile;
 mod softmax;
+mod wide;
 
 pub use fractional::fractional;
 pub use hinge::hinge;

@@ -3,8 +3,8 @@
 //! Constants for rows of norm 1 and weights up to w: the derivative p - e_y has norm at most sqrt(2) w; the second derivative
 //! diag(p) - p p' has eigenvalues at most w/2, rank K-1 and a trace of at most w (1 - 1/K).
 
-use super::fast_exp;
-use super::{Loss, LossParameters};
+use super::wide::wide;
+use super::{Loss, LossParameters, fast_exp};
 
 /// The loss for as many classes as there are weights.
 pub fn softmax(weights: &[f64]) -> Loss {
@@ -62,20 +62,7 @@ fn probabilities(scores: &[f64], out: &mut [f64]) {
     out.iter_mut().for_each(|o| *o /= sum);
 }
 
-fn derivatives(p: &LossParameters, scores: &[f32], labels: &[f32], out: &mut [f32]) {
-    #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-        // SAFETY: the processor has the instructions.
-        return unsafe { wide_derivatives(p, scores, labels, out) };
-    }
-    plain_derivatives(p, scores, labels, out);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn wide_derivatives(p: &LossParameters, scores: &[f32], labels: &[f32], out: &mut [f32]) {
-    plain_derivatives(p, scores, labels, out);
-}
+wide!(fn derivatives = plain_derivatives, f32);
 
 #[inline(always)]
 fn plain_derivatives(p: &LossParameters, scores: &[f32], labels: &[f32], out: &mut [f32]) {

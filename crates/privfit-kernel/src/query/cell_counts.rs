@@ -18,24 +18,25 @@ impl Batch<'_> {
     pub fn cell_counts<'id>(&self, noise: &Noise<'id, L2>, cells: &[usize]) -> Result<Bounded<'id, L2>> {
         let table = self.cells(cells)?;
         let grid = self.grid(noise, cells.iter().sum(), &[GridKind::Counts { columns: cells.len() }])?;
-        let data = self.data;
-        let marks = self.chosen.marks(data.unit_count());
+        let marks = self.chosen.marks(self.data.unit_count());
+        // Of a row, one of so many; 0 does not take part.
+        let weight = |rows: i32| u64::try_from(rows).ok().and_then(|rows| grid.bound.checked_div(rows)).unwrap_or(0) as i64;
         let add = |units: Range<usize>, out: &mut [i64]| {
             // Counts of all bytes: those of null rows fall where nobody looks.
             let mut counts = vec![0i64; 256 * cells.len()];
-            for unit_index in units {
-                let rows = data.rows_of(unit_index);
-                let takes_part = marks.as_ref().is_none_or(|m| m[unit_index]);
-                let weight = if takes_part { (grid.bound / rows.len().max(1) as u64) as i64 } else { 0 };
-                for column in 0..cells.len() {
-                    table.each_piece(rows.clone(), column, |_, bytes| {
-                        for byte in bytes {
-                            let count = &mut counts[256 * column + usize::from(*byte)];
-                            *count = count.wrapping_add(weight);
-                        }
-                    });
+            self.each_tile(marks.as_deref(), units, |tile, parts| {
+                for (column, own) in counts.as_chunks_mut::<256>().0.iter_mut().enumerate() {
+                    let bytes = table.column(&tile, column);
+                    let mut add = |byte: &u8, weight: i64| {
+                        let count = &mut own[usize::from(*byte)];
+                        *count = count.wrapping_add(weight);
+                    };
+                    match parts.is_empty() {
+                        true => bytes.iter().for_each(|byte| add(byte, grid.bound as i64)),
+                        false => bytes.iter().zip(parts).for_each(|(byte, m)| add(byte, weight(*m))),
+                    }
                 }
-            }
+            });
             let known = counts.chunks(256).zip(cells).flat_map(|(own, count)| &own[..*count]);
             out.iter_mut().zip(known).for_each(|(o, c)| *o = o.wrapping_add(*c));
         };

@@ -11,7 +11,10 @@ use crate::error::{Error, Result};
 use crate::limits::ROW_LIMIT;
 use crate::memory::zeros;
 use crate::store::cells::{Cells, MOST_CELLS};
-use std::ops::Range;
+use std::ops::{Add, AddAssign, Range};
+
+/// A column has a place for every byte, so that none is outside.
+const BYTES: usize = 256;
 
 /// Most groups of the cells of a column in a pair.
 pub const MOST_GROUPS: usize = 32;
@@ -50,7 +53,7 @@ struct Block {
     /// Its features.
     features: Range<usize>,
     /// The features of each place.
-    table: Vec<i16>,
+    table: Vec<i32>,
 }
 
 /// Public features of rows of cells.
@@ -62,12 +65,15 @@ pub struct CellFeatures {
     squares: Vec<u64>,
     /// Features that are zero in every row.
     padding: usize,
-    constant: i16,
+    constant: i32,
 }
 
+/// Longest feature, in units of the longest row: what a row adds is clipped, and its score is not.
+const LONGEST: f64 = 8.0;
+
 /// Truncated; what is not a number becomes 0, and what is too large is clipped.
-fn integer(x: f64) -> i16 {
-    (x * ROW_LIMIT as f64).clamp(-(ROW_LIMIT as f64), ROW_LIMIT as f64) as i16
+fn integer(x: f64) -> i32 {
+    (x.clamp(-LONGEST, LONGEST) * ROW_LIMIT as f64) as i32
 }
 
 /// Look-ups for every byte; those that are no cell find 0.
@@ -89,8 +95,7 @@ impl CellFeatures {
         let cells: Vec<usize> = columns.iter().map(|c| c.cells.len()).collect();
         let mut out = CellFeatures { cells, blocks: Vec::new(), squares: Vec::new(), padding: 0, constant: integer(constant) };
         for (j, column) in columns.iter().enumerate() {
-            // A place for every byte, so that none is outside.
-            out.push(Source::Column(j), &column.cells, 256)?;
+            out.push(Source::Column(j), &column.cells, BYTES)?;
         }
         for PairFeatures { columns: [i, j], groups, pairs } in pairs {
             let counts = groups.each_ref().map(|own| own.iter().max().map_or(0, |g| usize::from(*g) + 1));
@@ -122,9 +127,9 @@ impl CellFeatures {
         if vectors.iter().any(|v| v.len() != width) {
             return Err(Error::Mismatch { what: "the cells of a column have different numbers of features" });
         }
-        let table: Vec<i16> = vectors.iter().flatten().map(|x| integer(*x)).collect();
+        let table: Vec<i32> = vectors.iter().flatten().map(|x| integer(*x)).collect();
         let (first, feature) = (self.squares.len(), self.dimension() - 1);
-        let square = |v: &[i16]| v.iter().map(|x| u64::from(x.unsigned_abs()).pow(2)).sum::<u64>();
+        let square = |v: &[i32]| v.iter().map(|x| u64::from(x.unsigned_abs()).pow(2)).sum::<u64>();
         self.squares.extend((0..vectors.len()).map(|at| square(&table[at * width..(at + 1) * width])));
         self.squares.resize(first + places, 0);
         self.blocks.push(Block { source, places: first..first + places, features: feature..feature + width, table });
@@ -151,7 +156,7 @@ impl CellFeatures {
         let unit = 1.0 / ROW_LIMIT as f64;
         let curve = |block: &Block| {
             let own = &weights[block.features.clone()];
-            let dot = |v: &[i16]| v.iter().zip(own).map(|(t, w)| f64::from(*t) * w).sum::<f64>() * unit;
+            let dot = |v: &[i32]| v.iter().zip(own).map(|(t, w)| f64::from(*t) * w).sum::<f64>() * unit;
             let places = match block.source {
                 Source::Column(j) => self.cells[j],
                 Source::Pair(..) => block.places.len(),
@@ -161,7 +166,18 @@ impl CellFeatures {
         (self.blocks.iter().map(curve).collect(), weights[self.dimension() - 1] * f64::from(self.constant) * unit)
     }
 
-    /// The same in single precision, place after place.
+    /// The standard deviations of curves from noise in weights with these variances, in the same order.
+    pub fn deviations(&self, variances: &[f64]) -> Vec<Vec<f64>> {
+        let unit = 1.0 / ROW_LIMIT as f64;
+        let of_block = |block: &Block| {
+            let own = &variances[block.features.clone()];
+            let square = |v: &[i32]| v.iter().zip(own).map(|(t, x)| (f64::from(*t) * unit).powi(2) * x).sum::<f64>();
+            if own.is_empty() { Vec::new() } else { block.table.chunks(own.len()).map(|v| square(v).sqrt()).collect() }
+        };
+        self.blocks.iter().map(of_block).collect()
+    }
+
+    /// Curves in single precision, place after place.
     pub(crate) fn scores(&self, weights: &[f64]) -> (Vec<f32>, f32) {
         let (curves, constant) = self.curves(weights);
         let mut out = vec![0f32; self.places()];
@@ -187,27 +203,74 @@ impl CellFeatures {
         out
     }
 
-    /// Calls with each row of a range and its place, block after block; a tile at the most.
-    #[inline(always)]
-    pub(crate) fn each_place(&self, cells: &Cells, rows: Range<usize>, mut f: impl FnMut(usize, usize)) {
-        let mut second = [0u16; TILE];
-        for block in &self.blocks {
-            let first = block.places.start;
-            match &block.source {
-                Source::Column(j) => cells.each_piece(rows.clone(), *j, |at, bytes| {
-                    bytes.iter().enumerate().for_each(|(i, byte)| f(at + i, first + usize::from(*byte)));
-                }),
-                Source::Pair([i, j], [left, right]) => {
-                    cells.each_piece(rows.clone(), *j, |at, bytes| {
-                        second[at..].iter_mut().zip(bytes).for_each(|(s, byte)| *s = right[usize::from(*byte)]);
-                    });
-                    cells.each_piece(rows.clone(), *i, |at, bytes| {
-                        for (k, (byte, s)) in bytes.iter().zip(&second[at..]).enumerate() {
-                            f(at + k, first + usize::from(left[usize::from(*byte)] + s));
-                        }
-                    });
+    /// Adds the entries of a table at the places of rows, for rows of one tile.
+    pub(crate) fn add_entries<T: Copy + Add<Output = T> + AddAssign>(
+        &self,
+        cells: &Cells,
+        rows: &Range<usize>,
+        table: &[T],
+        out: &mut [T],
+    ) {
+        let (columns, rest) = table.split_at(BYTES * self.cells.len());
+        let bytes = |j: usize| cells.column(rows, j);
+        // Four columns at once: every score is read and written once for them.
+        for (i, own) in columns.as_chunks::<BYTES>().0.chunks(4).enumerate() {
+            let j = 4 * i;
+            let [a, b, c, d] = own else {
+                for (table, j) in own.iter().zip(j..) {
+                    out.iter_mut().zip(bytes(j)).for_each(|(o, a)| *o += table[usize::from(*a)]);
                 }
+                continue;
+            };
+            let places = bytes(j).iter().zip(bytes(j + 1)).zip(bytes(j + 2).iter().zip(bytes(j + 3)));
+            for (o, ((w, x), (y, z))) in out.iter_mut().zip(places) {
+                *o += (a[usize::from(*w)] + b[usize::from(*x)]) + (c[usize::from(*y)] + d[usize::from(*z)]);
             }
+        }
+        let mut places = [0u16; TILE];
+        self.each_pair(cells, rows, &mut places, |range, places| {
+            let table = &rest[range];
+            out.iter_mut().zip(places).for_each(|(o, place)| *o += table[usize::from(*place)]);
+        });
+    }
+
+    /// Adds the weights of rows to their places, for rows of one tile.
+    pub(crate) fn add_to_places(&self, cells: &Cells, rows: &Range<usize>, weights: &[i32], histogram: &mut [i32]) {
+        let (columns, rest) = histogram.split_at_mut(BYTES * self.cells.len());
+        let bytes = |j: usize| cells.column(rows, j);
+        // Four columns at once: rows that follow each other often have the same cell, and an addition waits for the one before it.
+        for (i, own) in columns.as_chunks_mut::<BYTES>().0.chunks_mut(4).enumerate() {
+            let j = 4 * i;
+            let [a, b, c, d] = own else {
+                for (histogram, j) in own.iter_mut().zip(j..) {
+                    weights.iter().zip(bytes(j)).for_each(|(weight, a)| histogram[usize::from(*a)] += weight);
+                }
+                continue;
+            };
+            let places = bytes(j).iter().zip(bytes(j + 1)).zip(bytes(j + 2).iter().zip(bytes(j + 3)));
+            for (weight, ((w, x), (y, z))) in weights.iter().zip(places) {
+                a[usize::from(*w)] += weight;
+                b[usize::from(*x)] += weight;
+                c[usize::from(*y)] += weight;
+                d[usize::from(*z)] += weight;
+            }
+        }
+        let mut places = [0u16; TILE];
+        self.each_pair(cells, rows, &mut places, |range, places| {
+            let own = &mut rest[range];
+            weights.iter().zip(places).for_each(|(weight, place)| own[usize::from(*place)] += weight);
+        });
+    }
+
+    /// Calls with the range that a pair has among all of them, and the place of each row in it.
+    fn each_pair(&self, cells: &Cells, rows: &Range<usize>, places: &mut [u16; TILE], mut f: impl FnMut(Range<usize>, &[u16])) {
+        let first = BYTES * self.cells.len();
+        for block in &self.blocks {
+            let Source::Pair([i, j], [left, right]) = &block.source else { continue };
+            for ((place, a), b) in places.iter_mut().zip(cells.column(rows, *i)).zip(cells.column(rows, *j)) {
+                *place = left[usize::from(*a)] + right[usize::from(*b)];
+            }
+            f(block.places.start - first..block.places.end - first, &places[..rows.len()]);
         }
     }
 
@@ -246,8 +309,7 @@ impl Batch<'_> {
         let mut factors = zeros::<u16>(self.data.labels.len());
         let tile = |(number, own): (usize, &mut [u16])| {
             let mut squares = [0u64; TILE];
-            let rows = number * TILE..number * TILE + own.len();
-            features.each_place(cells, rows, |i, place| squares[i] += features.squares[place]);
+            features.add_entries(cells, &(number * TILE..number * TILE + own.len()), &features.squares, &mut squares);
             own.iter_mut().zip(&squares).for_each(|(factor, square)| *factor = features.factor(*square));
         };
         self.seam.threads().chunks(&mut factors, TILE, &tile);

@@ -7,6 +7,7 @@
 //! The gradient is the product of the public tables with the histogram, in integers that may wrap (a wrapped sum plus noise is the wrapped sum of both).
 
 use super::cell_features::CellRows;
+use super::cell_pass::{TILE, Tile};
 use crate::batch::Batch;
 use crate::error::{Error, Result};
 use crate::loss::Loss;
@@ -34,14 +35,16 @@ pub(crate) struct CellTables<'p> {
 impl CellTables<'_> {
     /// Scores of the rows of a tile, row after row.
     pub(crate) fn score(&self, rows: Range<usize>, scores: &mut [f32]) {
-        let k = self.tables.len();
-        scores.fill(0.0);
+        let (k, features) = (self.tables.len(), &self.rows.features);
+        if let [(table, constant)] = self.tables.as_slice() {
+            scores.fill(*constant);
+            return features.add_entries(self.cells, &rows, table, scores);
+        }
+        let mut own = [0f32; TILE];
         for (o, (table, constant)) in self.tables.iter().enumerate() {
-            match k {
-                1 => self.rows.features.each_place(self.cells, rows.clone(), |i, place| scores[i] += table[place]),
-                _ => self.rows.features.each_place(self.cells, rows.clone(), |i, place| scores[i * k + o] += table[place]),
-            }
-            scores.iter_mut().skip(o).step_by(k).for_each(|score| *score += constant);
+            own.fill(*constant);
+            features.add_entries(self.cells, &rows, table, &mut own);
+            scores.iter_mut().skip(o).step_by(k).zip(&own).for_each(|(score, own)| *score = *own);
         }
     }
 }
@@ -79,23 +82,22 @@ impl<'d> Batch<'d> {
         let tables = self.cell_tables(rows, point, k)?;
         // A histogram over all places for each output, and what is added up for the constant.
         let width = features.places() + 1;
-        let add = |part: Range<usize>, tile: &super::cell_pass::Tile, out: &mut [i64]| {
-            let mut scaled = [0i64; super::cell_pass::TILE];
+        let add = |part: Range<usize>, tile: &Tile, out: &mut [i32]| {
+            let mut scaled = [0i32; TILE];
+            let scaled = &mut scaled[..part.len()];
             for (o, own) in out.chunks_exact_mut(width).enumerate() {
                 let (histogram, constant) = own.split_at_mut(width - 1);
                 let integers = tile.integers.iter().skip(o).step_by(k);
                 for ((w, z), factor) in scaled.iter_mut().zip(integers).zip(&rows.factors[part.clone()]) {
                     // Truncated toward zero.
-                    *w = i64::from(i32::from(*z) * i32::from(*factor) / 65536);
-                    constant[0] = constant[0].wrapping_add(i64::from(*z));
+                    *w = i32::from(*z) * i32::from(*factor) / 65536;
+                    constant[0] += i32::from(*z);
                 }
-                features.each_place(tables.cells, part.clone(), |i, place| {
-                    histogram[place] = histogram[place].wrapping_add(scaled[i]);
-                });
+                features.add_to_places(tables.cells, &part, scaled, histogram);
             }
         };
         let score = |part: Range<usize>, scores: &mut [f32]| tables.score(part, scores);
-        let sum = self.cell_share(loss, derivatives, width * k, &score, &add);
+        let sum = self.cell_share(tables.cells, loss, derivatives, width * k, &score, &add);
         let gradient = sum.chunks(width).flat_map(|own| features.project(&own[..width - 1], own[width - 1])).collect();
         Ok(self.finish(gradient, grid))
     }

@@ -123,34 +123,32 @@ impl Batch<'_> {
         let scores = self.own_scores(scores, 1)?;
         let f = all.counts.len();
         const PLACES: usize = GROUPS * GROUPS;
-        let add = |part: Range<usize>, tile: &Tile, out: &mut [i64]| {
+        let add = |part: Range<usize>, tile: &Tile, out: &mut [i32]| {
             let n = part.len();
             let mut groups = vec![[0u8; TILE]; f];
             let (mut sum, mut squares) = ([0u64; TILE], [0u128; TILE]);
             for (j, own) in groups.iter_mut().enumerate() {
-                cells.each_piece(part.clone(), j, |at, bytes| {
-                    own[at..].iter_mut().zip(bytes).for_each(|(g, byte)| *g = all.groups[j][usize::from(*byte)]);
-                });
+                let groups = &all.groups[j];
+                own.iter_mut().zip(cells.column(&part, j)).for_each(|(g, byte)| *g = groups[usize::from(*byte)]);
                 for i in 0..n {
                     let square = all.squares[j][usize::from(own[i])];
                     sum[i] += square;
                     squares[i] += u128::from(square).pow(2);
                 }
             }
-            let mut weights = [0i64; TILE];
+            let mut weights = [0i32; TILE];
             for i in 0..n {
                 // Truncated toward zero.
-                weights[i] = i64::from(i32::from(tile.integers[i]) * i32::from(all.factor(sum[i], squares[i])) / 65536);
+                weights[i] = i32::from(tile.integers[i]) * i32::from(all.factor(sum[i], squares[i])) / 65536;
             }
             for ((i, j), own) in all.pairs().zip(out.chunks_exact_mut(PLACES)) {
                 for ((w, a), b) in weights[..n].iter().zip(&groups[i]).zip(&groups[j]) {
-                    let count = &mut own[usize::from(*a) * GROUPS + usize::from(*b)];
-                    *count = count.wrapping_add(*w);
+                    own[usize::from(*a) * GROUPS + usize::from(*b)] += *w;
                 }
             }
         };
         let score = |part: Range<usize>, out: &mut [f32]| out.copy_from_slice(&scores[part]);
-        let histograms = self.cell_share(loss, derivatives, PLACES * f * (f - 1) / 2, &score, &add);
+        let histograms = self.cell_share(cells, loss, derivatives, PLACES * f * (f - 1) / 2, &score, &add);
         let mut gradient = Vec::with_capacity(all.dimension());
         for ((i, j), own) in all.pairs().zip(histograms.chunks_exact(PLACES)) {
             let first = gradient.len();

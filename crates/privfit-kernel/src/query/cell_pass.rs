@@ -13,12 +13,15 @@ use crate::loss::Loss;
 use crate::mechanism::{Grid, GridKind};
 use crate::memory::zeros;
 use crate::norm::L2;
-use crate::store::cells::{Cells, NULL};
+use crate::store::cells::{BLOCK, Cells, NULL};
 use crate::value::Noise;
 use std::ops::Range;
 
-/// Rows that are looked at together.
-pub(crate) const TILE: usize = 1024;
+/// Rows that are looked at together: those of one block, or fewer.
+pub(crate) const TILE: usize = BLOCK;
+
+/// Tiles whose sum cannot leave 32 bits: 2^15 rows of 2^15 at the most.
+const TILES: usize = 32;
 
 /// What a tile of rows works with.
 pub(crate) struct Tile {
@@ -51,57 +54,69 @@ impl<'d> Batch<'d> {
         Ok((grid, derivatives.ok_or(Error::Mismatch { what })?))
     }
 
-    /// Adds up rows tile by tile: `score` fills in the scores of a tile's rows, `add` adds what they contribute to the sum.
+    /// Calls with a tile of rows after the other, and by how much each row is divided: 0 for those that do not take part, an empty list for 1 each.
+    pub(crate) fn each_tile(&self, marks: Option<&[bool]>, units: Range<usize>, mut f: impl FnMut(Range<usize>, &[i32])) {
+        if units.is_empty() {
+            return;
+        }
+        let data = self.data;
+        let rows = data.rows_of(units.start).start..data.rows_of(units.end - 1).end;
+        let mut parts = Vec::new();
+        if data.units.is_some() || marks.is_some() {
+            parts = zeros::<i32>(rows.len());
+            for unit_index in units {
+                let own = data.rows_of(unit_index);
+                let many = i32::try_from(own.len()).unwrap_or(i32::MAX);
+                let count = if marks.is_none_or(|m| m[unit_index]) { many } else { 0 };
+                parts[own.start - rows.start..own.end - rows.start].fill(count);
+            }
+        }
+        for tile in Cells::tiles(rows.clone()) {
+            let own = if parts.is_empty() { &[][..] } else { &parts[tile.start - rows.start..tile.end - rows.start] };
+            f(tile, own);
+        }
+    }
+
+    /// Adds up rows tile by tile: `score` fills in the scores of a tile's rows, `add` adds what they contribute to the sum: at most 2^15 a row.
     pub(crate) fn cell_share(
         &self,
+        cells: &Cells,
         loss: &Loss,
         derivatives: DerivativeGrid,
         dimension: usize,
         score: &(dyn Fn(Range<usize>, &mut [f32]) + Sync),
-        add: &(dyn Fn(Range<usize>, &Tile, &mut [i64]) + Sync),
+        add: &(dyn Fn(Range<usize>, &Tile, &mut [i32]) + Sync),
     ) -> Vec<i64> {
         let (data, k) = (self.data, loss.outputs);
         let marks = self.chosen.marks(data.unit_count());
         let pass = |units: Range<usize>, out: &mut [i64]| {
-            if units.is_empty() {
-                return;
-            }
-            let rows = data.rows_of(units.start).start..data.rows_of(units.end - 1).end;
-            // By how much each row is divided, and 0 for those that do not take part.
-            let mut parts = Vec::new();
-            if data.units.is_some() || marks.is_some() {
-                parts = zeros::<i32>(rows.len());
-                for unit_index in units {
-                    let own = data.rows_of(unit_index);
-                    let many = i32::try_from(own.len()).unwrap_or(i32::MAX);
-                    let count = if marks.as_ref().is_none_or(|m| m[unit_index]) { many } else { 0 };
-                    parts[own.start - rows.start..own.end - rows.start].fill(count);
+            let (mut tile, mut sum, mut tiles) = (Tile::new(k), zeros::<i32>(dimension), 0);
+            let mut empty = |sum: &mut [i32]| {
+                for (o, s) in out.iter_mut().zip(sum) {
+                    *o = o.wrapping_add(i64::from(std::mem::take(s)));
                 }
-            }
-            let mut tile = Tile::new(k);
-            for start in rows.clone().step_by(TILE) {
-                let part = start..(start + TILE).min(rows.end);
+            };
+            self.each_tile(marks.as_deref(), units, |part, parts| {
                 let n = part.len();
                 score(part.clone(), &mut tile.scores[..n * k]);
                 let (scores, labels) = (&tile.scores[..n * k], &data.labels[part.clone()]);
-                derivatives.of_rows(loss, scores, labels, &mut tile.derivatives[..n * k], &mut tile.integers[..n * k]);
-                if !parts.is_empty() {
-                    let parts = &parts[start - rows.start..][..n];
-                    for (own, count) in tile.integers.chunks_mut(k).zip(parts) {
-                        own.iter_mut().for_each(|z| *z = i32::from(*z).checked_div(*count).unwrap_or(0) as i16);
-                    }
+                let integers = &mut tile.integers[..n * k];
+                derivatives.of_rows(loss, scores, labels, &mut tile.derivatives[..n * k], integers);
+                for (own, count) in integers.chunks_mut(k).zip(parts) {
+                    own.iter_mut().for_each(|z| *z = i32::from(*z).checked_div(*count).unwrap_or(0) as i16);
                 }
-                if let Some(cells) = &data.cells {
-                    cells.each_piece(part.clone(), 0, |at, bytes| {
-                        for (own, byte) in tile.integers[at * k..].chunks_mut(k).zip(bytes) {
-                            if *byte == NULL {
-                                own.fill(0);
-                            }
-                        }
-                    });
+                let nulls = cells.column(&part, 0);
+                match k {
+                    1 => integers.iter_mut().zip(nulls).for_each(|(z, byte)| *z = if *byte == NULL { 0 } else { *z }),
+                    _ => integers.chunks_mut(k).zip(nulls).filter(|n| *n.1 == NULL).for_each(|(own, _)| own.fill(0)),
                 }
-                add(part, &tile, out);
-            }
+                add(part, &tile, &mut sum);
+                tiles += 1;
+                if tiles % TILES == 0 {
+                    empty(&mut sum);
+                }
+            });
+            empty(&mut sum);
         };
         self.share(1, dimension, &pass)
     }

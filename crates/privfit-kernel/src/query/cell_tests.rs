@@ -313,6 +313,18 @@ fn a_row_adds_its_features_times_its_derivative() {
         let w = rest[0] / integer(size);
         assert!((w as f64 - z as f64 * factor).abs() <= 2.0, "{w} {z} {factor}");
         assert_eq!(rest, own.iter().map(|x| w * integer(*x)).collect::<Vec<_>>());
+        // It counts once in each column, and its residual of 1/2 in the second of three intervals.
+        let of_counts = |columns: usize| Gaussian::for_counts(columns, 2.0, 1000).unwrap();
+        let one = |columns: usize| of_counts(columns).grid().0.bound as i64;
+        let mut expected = vec![0; 24];
+        [1, 2 + 3, 7 + 7].iter().for_each(|place| expected[*place] = one(3));
+        assert_eq!(integers(&data, &of_counts(3), 24, &|all, noise| all.cell_counts(noise, &COUNTS)), expected);
+        let sizes = integers(&data, &of_counts(1), 3, &|all, noise| {
+            let at = CellPoint { weights: &weights, offsets: &[0.0] };
+            let scores = all.row_scores(&all.cell_rows(features.clone())?, at, 1)?;
+            all.residual_counts(noise, &scores, &logistic, &[0.4, 0.6])
+        });
+        assert_eq!(sizes, [0, one(1), 0]);
         // Its leaves, and the products of its vectors, in the same way.
         let forest = [
             CellTree { splits: vec![CellSplit { column: 2, yes: (0..17).map(|c| c > 6).collect() }] },
@@ -337,6 +349,34 @@ fn a_row_adds_its_features_times_its_derivative() {
         assert!((w as f64 - z as f64 * (ROW_LIMIT as f64 / length).min(1.0)).abs() <= 2.0, "{w} {z} {length}");
         assert_eq!(products, [a * a, a * b, a * b, b * b].repeat(3).iter().map(|p| p * w).collect::<Vec<_>>());
     }
+}
+
+/// Sums of more rows than 32 bits have room for, all in one cell: a sum is the number of its rows times what one of them adds, on any number of threads.
+#[test]
+fn sums_of_many_equal_rows_are_exact() {
+    const MANY: usize = 150_000;
+    let mechanism = Gaussian::for_gradients(1.0, 3.0).unwrap();
+    let logistic = loss::logistic(1, 2, 1.0, [1.0, 1.0]);
+    let columns: Vec<ColumnFeatures> = COUNTS.iter().map(|c| ColumnFeatures { cells: vec![vec![0.2]; *c] }).collect();
+    let features = CellFeatures::new(&columns, &[], 0.3).unwrap();
+    // The score is far on the wrong side, so that the derivative is the clip.
+    let (weights, offsets) = ([0.0; 4], [-60.0]);
+    let sums = |rows: usize, threads: usize| {
+        let data = table(&vec![vec![Some(([1, 3, 7], 1.0))]; rows], None);
+        let (engine, entropy) = (Threads::new(threads), Entropy::simulated(3));
+        let mut run = Run::begin(&data, &engine, &entropy, &mechanism.event(4)).unwrap();
+        let all = run.everyone().unwrap();
+        run.at(&mechanism, |run, scale| {
+            let noise = run.draw(&scale, 4)?;
+            let rows = all.cell_rows(features.clone())?;
+            Ok(all.cell_gradient(&noise, &rows, CellPoint { weights: &weights, offsets: &offsets }, &logistic)?.values)
+        })
+        .unwrap()
+    };
+    let one = sums(1, 1);
+    assert_eq!(one[3], -(mechanism.grid().0.bound as i64 / ROW_LIMIT as i64) * (0.3 * ROW_LIMIT as f64) as i64);
+    let expected: Vec<i64> = one.iter().map(|x| x * MANY as i64).collect();
+    assert!(sums(MANY, 1) == expected && sums(MANY, 2) == expected);
 }
 
 /// Scores that are kept are those that gradients are taken at, whatever the threads; leaves are added to them.

@@ -41,10 +41,32 @@ impl CellTree {
     }
 }
 
-/// The same for a pass: an answer for every byte.
+/// The same for a pass.
 struct Questions {
-    splits: Vec<(usize, Box<[u8; 256]>)>,
+    splits: Vec<(usize, Answers)>,
     leaves: usize,
+}
+
+/// Which bytes answer with yes: those from one on, or an answer for every byte.
+enum Answers {
+    From(u8),
+    Each(Box<[u8; 256]>),
+}
+
+impl Answers {
+    fn new(yes: &[bool], cells: usize) -> Answers {
+        // A comparison of bytes is much faster than a look-up. Cells beyond the list answer with no.
+        let first = yes.iter().position(|y| *y).unwrap_or(yes.len());
+        if let Ok(first) = u8::try_from(first)
+            && yes.len() >= cells
+            && yes[usize::from(first)..].iter().all(|y| *y)
+        {
+            return Answers::From(first);
+        }
+        let mut out = Box::new([0u8; 256]);
+        out.iter_mut().zip(yes).for_each(|(o, yes)| *o = u8::from(*yes));
+        Answers::Each(out)
+    }
 }
 
 impl Questions {
@@ -52,21 +74,19 @@ impl Questions {
         if tree.splits.len() > DEEPEST || tree.splits.iter().any(|s| s.column >= counts.len()) {
             return Err(Error::Mismatch { what: "a tree asks at most 8 questions about the columns that there are" });
         }
-        let answers = |split: &CellSplit| {
-            let mut out = Box::new([0u8; 256]);
-            out.iter_mut().zip(&split.yes).for_each(|(o, yes)| *o = u8::from(*yes));
-            (split.column, out)
-        };
-        Ok(Questions { splits: tree.splits.iter().map(answers).collect(), leaves: tree.leaves() })
+        let splits = tree.splits.iter().map(|s| (s.column, Answers::new(&s.yes, counts[s.column]))).collect();
+        Ok(Questions { splits, leaves: tree.leaves() })
     }
 
     /// The leaves of the rows of a tile.
-    fn leaves(&self, cells: &Cells, rows: Range<usize>, out: &mut [u8; TILE]) {
+    fn leaves(&self, cells: &Cells, rows: &Range<usize>, out: &mut [u8; TILE]) {
         out.fill(0);
         for (column, answers) in &self.splits {
-            cells.each_piece(rows.clone(), *column, |at, bytes| {
-                out[at..].iter_mut().zip(bytes).for_each(|(leaf, byte)| *leaf = 2 * *leaf + answers[usize::from(*byte)]);
-            });
+            let leaves = out.iter_mut().zip(cells.column(rows, *column));
+            match answers {
+                Answers::From(first) => leaves.for_each(|(leaf, byte)| *leaf = 2 * *leaf + u8::from(byte >= first)),
+                Answers::Each(table) => leaves.for_each(|(leaf, byte)| *leaf = 2 * *leaf + table[usize::from(*byte)]),
+            }
         }
     }
 }
@@ -101,23 +121,22 @@ impl Batch<'_> {
         let dimension = trees.iter().map(CellTree::leaves).sum::<usize>() * k;
         let (grid, derivatives) = self.cell_grid(noise, dimension, loss)?;
         let scores = self.own_scores(scores, k)?;
-        let add = |part: Range<usize>, tile: &Tile, out: &mut [i64]| {
+        let add = |part: Range<usize>, tile: &Tile, out: &mut [i32]| {
             let mut leaves = [0u8; TILE];
             let mut rest = out;
             for tree in &questions {
-                tree.leaves(cells, part.clone(), &mut leaves);
+                tree.leaves(cells, &part, &mut leaves);
                 for o in 0..k {
                     let (own, after) = std::mem::take(&mut rest).split_at_mut(tree.leaves);
                     rest = after;
                     for (leaf, z) in leaves[..part.len()].iter().zip(tile.integers.iter().skip(o).step_by(k)) {
-                        let sum = &mut own[usize::from(*leaf)];
-                        *sum = sum.wrapping_add(i64::from(*z));
+                        own[usize::from(*leaf)] += i32::from(*z);
                     }
                 }
             }
         };
         let score = |part: Range<usize>, out: &mut [f32]| out.copy_from_slice(&scores[part.start * k..part.end * k]);
-        let mut sum = self.cell_share(loss, derivatives, dimension, &score, &add);
+        let mut sum = self.cell_share(cells, loss, derivatives, dimension, &score, &add);
         let value = feature(trees.len());
         sum.iter_mut().for_each(|s| *s = s.wrapping_mul(value));
         Ok(self.finish(sum, grid))
@@ -136,7 +155,7 @@ impl Batch<'_> {
             let mut leaves = [0u8; TILE];
             let mut rest = values.as_slice();
             for tree in &questions {
-                tree.leaves(cells, part.clone(), &mut leaves);
+                tree.leaves(cells, &part, &mut leaves);
                 for o in 0..k {
                     let (own, after) = rest.split_at(tree.leaves);
                     rest = after;

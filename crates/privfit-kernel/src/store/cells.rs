@@ -20,7 +20,7 @@ pub const MOST_CELLS: usize = NULL as usize;
 pub(crate) const NULL_LABEL: f32 = f32::MIN;
 
 /// Rows of a block.
-const BLOCK: usize = 1024;
+pub(crate) const BLOCK: usize = 1024;
 
 /// Cells of rows.
 pub(crate) struct Cells {
@@ -49,16 +49,21 @@ impl Cells {
         out.extend((0..self.counts.len()).map(|column| self.bytes[self.at(row, column)]));
     }
 
-    /// Calls with the bytes of a column for a range of rows, piece by piece: where a piece begins in the range, and its bytes.
+    /// The rows of a range, block by block.
+    pub(crate) fn tiles(rows: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+        let mut start = rows.start;
+        std::iter::from_fn(move || {
+            let tile = start..(start - start % BLOCK + BLOCK).min(rows.end);
+            start = tile.end;
+            (!tile.is_empty()).then_some(tile)
+        })
+    }
+
+    /// The bytes of a column for rows of one block.
     #[inline]
-    pub(crate) fn each_piece(&self, rows: Range<usize>, column: usize, mut f: impl FnMut(usize, &[u8])) {
-        let mut row = rows.start;
-        while row < rows.end {
-            let length = (BLOCK - row % BLOCK).min(rows.end - row);
-            let at = self.at(row, column);
-            f(row - rows.start, &self.bytes[at..at + length]);
-            row += length;
-        }
+    pub(crate) fn column(&self, rows: &Range<usize>, column: usize) -> &[u8] {
+        let at = self.at(rows.start, column);
+        &self.bytes[at..at + rows.len()]
     }
 
     /// As many bytes as so many rows need.

@@ -140,6 +140,16 @@ impl<'u> Unit<'u> {
         self.data.table().each(row, |j, x| f(j, f64::from(x) * unit));
     }
 
+    /// The cells of one of its rows, into `out`; nothing for a null row, and for one that it does not have.
+    pub fn cells(&self, row: usize, out: &mut Vec<u8>) {
+        out.clear();
+        if let (Some(row), Some(cells)) = (self.own(row), &self.data.cells)
+            && !cells.is_null(row)
+        {
+            cells.copy_row(row, out);
+        }
+    }
+
     /// Inner product of one of its rows with a weight vector.
     pub fn dot(&self, row: usize, weights: &[f64]) -> f64 {
         let mut sum = 0.0;

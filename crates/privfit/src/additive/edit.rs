@@ -49,8 +49,27 @@ pub enum Edit {
     DropTrees,
 }
 
+impl Edit {
+    /// For people, as a certificate has it.
+    pub fn text(&self) -> String {
+        match self {
+            Edit::Monotone { column, direction: Direction::Up } => {
+                format!("scores never fall with {column}; its trees are left out")
+            }
+            Edit::Monotone { column, .. } => format!("scores never rise with {column}; its trees are left out"),
+            Edit::Smooth { column } => format!("the curve of {column} is smoothed"),
+            Edit::Drop { column } => format!("{column} is left out"),
+            Edit::Clamp { column, low, high } => {
+                format!("numbers of {column} outside of {low} to {high} count as the nearest inside")
+            }
+            Edit::DropTrees => "all trees are left out".into(),
+        }
+    }
+}
+
 impl AdditiveModel {
-    fn column(&self, name: &str) -> Result<usize> {
+    /// The number of the column with that name.
+    pub fn column(&self, name: &str) -> Result<usize> {
         let names = || self.grid.columns.iter().map(|c| c.name.as_str());
         names().position(|n| n == name).ok_or_else(|| {
             let hint = crate::nearest::hint(name, names());
@@ -75,12 +94,14 @@ impl AdditiveModel {
             Edit::Drop { column } => {
                 let j = self.column(column)?;
                 self.curves[j].scores.iter_mut().flatten().for_each(|x| *x = 0.0);
+                self.curves[j].noise.clear();
                 self.pairs.retain(|p| !p.columns.contains(&j));
                 self.without_trees_of(j);
             }
             Edit::Monotone { column, direction } => {
                 let (j, cells) = self.ordered(column)?;
-                let Curve { shares, scores } = &mut self.curves[j];
+                let Curve { shares, scores, noise } = &mut self.curves[j];
+                noise.clear();
                 scores.iter_mut().for_each(|own| monotone(&mut own[..cells], &shares[..cells], *direction));
                 self.monotone_pairs(j, *direction);
                 // A tree mixes the column with others, and has no curve of it that could be made to go one way.
@@ -88,11 +109,13 @@ impl AdditiveModel {
             }
             Edit::Smooth { column } => {
                 let (j, cells) = self.ordered(column)?;
-                let Curve { shares, scores } = &mut self.curves[j];
+                let Curve { shares, scores, noise } = &mut self.curves[j];
+                noise.clear();
                 scores.iter_mut().for_each(|own| smooth(&mut own[..cells], &shares[..cells]));
             }
             Edit::Clamp { column, low, high } => self.clamp(column, *low, *high)?,
         }
+        self.edits.push(edit.clone());
         Ok(self)
     }
 
@@ -133,7 +156,8 @@ impl AdditiveModel {
         let place = |x: f64| usize::from(kind.of_number(Some(x)).unwrap_or_default());
         let (first, last, cells) = (place(low), place(high), kind.count() - 1);
         let source = |cell: usize| if cell >= cells { cell } else { cell.clamp(first, last) };
-        for own in &mut self.curves[j].scores {
+        let Curve { scores, noise, .. } = &mut self.curves[j];
+        for own in scores.iter_mut().chain((!noise.is_empty()).then_some(noise)) {
             *own = (0..own.len()).map(|cell| own[source(cell)]).collect();
         }
         for pair in &mut self.pairs {

@@ -33,6 +33,9 @@ pub struct Releases {
     pub releases: Vec<Release>,
     /// The event that any accountant can read again.
     pub event: Event,
+    /// What was changed in the released numbers afterwards, without the records: it costs nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edits: Vec<String>,
 }
 
 /// One kind of release.

@@ -2,6 +2,7 @@
 
 use super::declared::{contact, registry};
 use super::*;
+use crate::additive::edit::Edit;
 use crate::method;
 use crate::model::Model;
 use crate::schema::Declared;
@@ -28,7 +29,7 @@ pub(crate) fn hex(pieces: &[&[u8]]) -> String {
 }
 
 /// Digest of the released numbers.
-fn model_digest(model: &Model) -> String {
+pub(crate) fn model_digest(model: &Model) -> String {
     if let Model::Additive(additive) = model {
         return json_digest(additive);
     }
@@ -145,6 +146,7 @@ impl Certificate {
                 plan: training.plan.clone(),
                 releases,
                 event: event.clone(),
+                edits: model.edits().iter().map(Edit::text).collect(),
             },
             accounting: Accounting {
                 amplification: text::amplification(event).into(),

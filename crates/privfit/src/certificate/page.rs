@@ -178,6 +178,12 @@ fn basis(c: &Certificate, released: &[String], p: &mut Page) {
     let plan: Vec<String> = m.plan.iter().map(|(k, v)| format!("{k}: {v}")).collect();
     p.line("plan", &plan.join("; "));
     p.line("theorem", &m.theorem);
+    if !m.edits.is_empty() {
+        p.line(
+            "edited",
+            &format!("{}; edits look at released numbers only, so that the guarantee is the same", m.edits.join("; ")),
+        );
+    }
     p.heading("How the numbers were worked out");
     for (label, bounds) in [("zero-out", &c.accounting.zero_out), ("replace-one", &c.accounting.replace_one)] {
         let Some(b) = bounds else { continue };

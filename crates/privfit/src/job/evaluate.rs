@@ -9,7 +9,9 @@
 use super::facts::PublicFacts;
 use super::output::{Output, PrivateMetrics};
 use super::release::Release;
+use crate::additive::flat;
 use crate::data::encode::UNKNOWN;
+use crate::data::load::Records;
 use crate::error::{Error, Result};
 use crate::loss::{self, Link};
 use crate::metric::{BINS, LONGEST_LOSS, Sums};
@@ -62,19 +64,20 @@ impl Kind {
 
 /// What one unit adds, for a model.
 pub(crate) fn contribution(kind: Kind, model: &Model) -> Result<Contribution> {
-    if matches!(model, Model::Additive(_)) {
-        return Err(Error::misuse(
-            "private metrics of an additive model are not there yet: evaluate on public rows, or use another method",
-        ));
-    }
-    let Model::Linear(model @ LinearModel { map: None, .. }) = model else {
-        return Err(Error::misuse("this model changes rows before they meet its weights, or has no target: use another method"));
+    // How many features a row has, none where it has cells, and the numbers of the model.
+    let (features, numbers) = match model {
+        Model::Linear(m @ LinearModel { map: None, .. }) => (m.weights.first().map_or(0, Vec::len), m.weights.concat()),
+        Model::Additive(m) => (0, m.to_list()),
+        _ => {
+            let text = "this model changes rows before they meet its weights, or has no target: use another method";
+            return Err(Error::misuse(text));
+        }
     };
-    let number = loss::ALL.iter().position(|l| l.name == model.loss).unwrap_or(0);
-    let features = model.weights.first().map_or(0, Vec::len);
-    let head = [kind as u8 as f64, number as f64, model.classes as f64, features as f64, model.loss_parameters.len() as f64];
-    let parameters = head.into_iter().chain(model.loss_parameters.iter().copied()).chain(model.weights.iter().flatten().copied());
-    Ok(Contribution { name: "measures of a model", dimension: kind.dimension(), parameters: parameters.collect(), add })
+    let number = loss::ALL.iter().position(|l| l.name == model.loss()).unwrap_or(0);
+    let losses = model.loss_parameters();
+    let head = [kind as u8 as f64, number as f64, model.classes() as f64, features as f64, losses.len() as f64];
+    let parameters = head.into_iter().chain(losses.iter().copied()).chain(numbers).collect();
+    Ok(Contribution { name: "measures of a model", dimension: kind.dimension(), parameters, add })
 }
 
 fn add(parameters: &[f64], unit: Unit<'_>, _: &mut UnitRandomness<'_>, sink: &mut Sink<'_>) {
@@ -83,14 +86,22 @@ fn add(parameters: &[f64], unit: Unit<'_>, _: &mut UnitRandomness<'_>, sink: &mu
     let task = if *classes == 0.0 { Task::Number } else { Task::Classes(*classes as usize) };
     let link = loss::ALL.get(*number as usize).map_or(Link::Sign, |l| l.link);
     let share = 1.0 / unit.rows().max(1) as f64;
-    let mut scores = Vec::new();
+    let (mut scores, mut cells) = (Vec::new(), Vec::new());
     for row in 0..unit.rows() {
         let label = unit.label(row);
         if label == UNKNOWN {
             continue;
         }
-        scores.clear();
-        scores.extend(weights.chunks(*features as usize).map(|w| unit.dot(row, w)));
+        if *features == 0.0 {
+            unit.cells(row, &mut cells);
+            if cells.is_empty() {
+                continue;
+            }
+            flat::scores(weights, &cells, &mut scores);
+        } else {
+            scores.clear();
+            scores.extend(weights.chunks(*features as usize).map(|w| unit.dot(row, w)));
+        }
         let mut put = |i: usize, value: f64| sink.add(i, share * value.max(0.0).min(1.0));
         match (read_scores(task, link, numbers, &scores), *kind as u8) {
             (Prediction::Class(class, _), 0) => put(0, f64::from(u8::from(class == label as usize))),
@@ -231,6 +242,10 @@ impl Release for Measurement {
             "schema": facts.schema, "model": self.model, "rows": facts.rows, "epsilon": facts.target.epsilon,
             "delta": facts.target.delta, "event": self.event,
         })
+    }
+
+    fn open(&self, source: &dyn Records, entropy: &Entropy) -> Result<Dataset> {
+        self.facts.open(source, self.model.grid(), entropy)
     }
 
     fn run(&self, data: Dataset, engine: &dyn Engine, entropy: &Entropy, progress: &dyn Fn()) -> Result<Output> {

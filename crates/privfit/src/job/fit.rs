@@ -37,7 +37,7 @@ pub struct Job {
     pub adjacency: Adjacency,
     /// Name of the loss; none for the usual one.
     pub loss: Option<String>,
-    /// Name of the method, or `auto`.
+    /// Name of the method; `auto` and `linear` for what the public facts suggest.
     pub method: String,
     /// Numbers of method and loss.
     pub settings: Settings,
@@ -160,8 +160,16 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
     };
     // Published forms have losses of their own, which the model must name.
     let problem = if named.is_some_and(|m| m.published) { method::published::published_loss(&problem) } else { problem };
-    let (method, plan) = method::plan(&job.method, &problem)?;
-    let reason = (job.method == "auto").then(|| auto::choose(&problem).1);
+    // Whoever names a loss means that of a linear model, or names the method.
+    let curves = (job.method == "auto" && job.loss.is_none())
+        .then(|| Problem { loss: loss::usual_of_cells(task).unwrap_or(loss), ..problem.clone() })
+        .and_then(|problem| auto::additive(&problem).map(|reason| (problem, reason)));
+    let chosen = auto::NAMES.contains(&job.method.as_str());
+    let (name, problem, reason) = match curves {
+        Some((problem, reason)) => (method::additive::METHOD.name, problem, Some(reason)),
+        None => (job.method.as_str(), problem.clone(), chosen.then(|| auto::choose(&problem).1)),
+    };
+    let (method, plan) = method::plan(name, &problem)?;
     Ok(Prepared { facts, problem, method, plan, reason, job: job.clone(), public_candidates: None })
 }
 

@@ -19,8 +19,9 @@ use super::fit::{self, Job, Outcome, Prepared};
 use super::output::Output;
 use super::release::Release;
 use crate::artifact::Artifact;
+use crate::data::load::Records;
 use crate::error::{Error, Result};
-use crate::method::{Learned, Settings, grade, rounded};
+use crate::method::{Settings, grade, rounded};
 use crate::plan_inputs::{Selection, TrialResult};
 use crate::schema::Task;
 use crate::training::{Fact, Training};
@@ -240,6 +241,8 @@ pub fn prepare(job: &Job, tuning: &Tuning, rows: u64, counted: bool) -> Result<T
 
 /// The same with the methods that candidates were planned by, for a verifier: what `auto` would choose today does not matter to it.
 pub(crate) fn plan(job: &Job, tuning: &Tuning, methods: Option<&[String]>, rows: u64, counted: bool) -> Result<Tuned> {
+    // Candidates differ in settings of linear models, unless they name another method.
+    let job = &Job { method: if job.method == "auto" { "linear".into() } else { job.method.clone() }, ..job.clone() };
     let count = tuning.candidates.len();
     if count == 0 || count > crate::certificate::MOST_CANDIDATES {
         let most = crate::certificate::MOST_CANDIDATES;
@@ -287,6 +290,12 @@ pub(crate) fn plan(job: &Job, tuning: &Tuning, methods: Option<&[String]>, rows:
     let mut base = first_guess(stopping, target, job.adjacency)?;
     for _ in 0..40 {
         let candidates = (0..count).map(|c| with(c, base)).collect::<Result<Vec<_>>>()?;
+        if let Some(other) = candidates.iter().position(|c| c.plan.cells() != candidates[0].plan.cells()) {
+            let text = tuning.candidates[other].text();
+            return Err(Error::misuse(format!(
+                "candidate {text}: it reads records as cells and the first one does not, or the other way: tune linear and additive models apart"
+            )));
+        }
         let noise = SumNoise::meeting(Kind::Score, Target { epsilon: base, ..target }, job.adjacency, trial_rows)?;
         let events = candidates.iter().map(|c| c.plan.event().clone()).collect();
         let best = BestOf::new(stopping, events, noise.event(Kind::Score))?;
@@ -374,7 +383,8 @@ impl Tuned {
         let training = self.training(number, score, numerics);
         let mut schema = self.candidates[number].job().schema.clone();
         schema.rows = self.job.schema.rows;
-        let outcome = Outcome { learned: Learned::Weights(weights, None), event, numerics, simulated };
+        let learned = self.candidates[number].plan.learned(weights);
+        let outcome = Outcome { learned, event, numerics, simulated };
         self.candidates[number].certified(outcome, training, self.job.epsilon, schema)
     }
 
@@ -473,6 +483,10 @@ impl Release for Tuned {
         })
     }
 
+    fn open(&self, source: &dyn Records, entropy: &Entropy) -> Result<Dataset> {
+        self.facts.open(source, self.candidates[0].plan.cells(), entropy)
+    }
+
     fn run(&self, data: Dataset, engine: &dyn Engine, entropy: &Entropy, progress: &dyn Fn()) -> Result<Output> {
         Ok(Output::Model(Box::new(self.train(data, engine, entropy, progress)?)))
     }
@@ -488,7 +502,8 @@ impl Candidates for Tuned {
     }
 
     fn score(&self, candidate: usize, weights: &[f64], run: &mut Run<'_>) -> privfit_kernel::Result<f64> {
-        let model = self.candidates[candidate].model(Learned::Weights(weights.to_vec(), None));
+        let own = &self.candidates[candidate];
+        let model = own.model(own.plan.learned(weights.to_vec()));
         let measures = inside(model.and_then(|m| contribution(Kind::Score, &m)))?;
         Ok(inside(self.noise.release(run, &measures))?[0] / self.trial_rows as f64)
     }

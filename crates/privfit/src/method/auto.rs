@@ -1,7 +1,34 @@
 //! The default method, from public facts alone.
 
-use super::{Method, Problem, hard_thresholding, noisy_gd, noisy_thresholding, objective, output, statistics, weighted_columns};
-use crate::schema::Task;
+use super::{
+    Method, Problem, additive, hard_thresholding, noisy_gd, noisy_thresholding, objective, output, statistics, weighted_columns,
+};
+use crate::constraint::Constraint;
+use crate::schema::{Features, Task};
+
+/// Names that stand for a choice by public facts: among all methods, and among those of linear models.
+pub const NAMES: [&str; 2] = ["auto", "linear"];
+
+/// Rows times mu from which curves of a number, or a score for each of several classes over the root of their number, are better than straight lines, which have less to
+/// learn: on generated tables of thirteen shapes. Of two classes they are for any number of rows.
+const CURVES_FROM: [f64; 2] = [450.0, 300.0];
+
+/// Why an additive model, for a problem with the loss that goes with it; none where a linear one is expected to do better, or more is asked for than
+/// an additive one has.
+pub fn additive(problem: &Problem) -> Option<&'static str> {
+    let table = matches!(problem.schema.features, Features::Table(_)) && problem.task != Task::Location;
+    let known = |name: &String| additive::METHOD.has(name);
+    if !table || problem.constraint != Constraint::None || !problem.settings.0.keys().all(known) || problem.target.delta == 0.0 {
+        return None;
+    }
+    let signal = problem.rows as f64 / problem.single_noise().ok()?;
+    let least = match problem.task {
+        Task::Number => CURVES_FROM[0],
+        Task::Classes(classes @ 3..) => CURVES_FROM[1] * (classes as f64).sqrt(),
+        _ => 0.0,
+    };
+    (signal >= least).then_some("curves of a table's columns say more than straight lines, and there are enough rows for them")
+}
 
 /// Rows over the length of the noise on a gradient sum below which many noisy steps beat one exact minimisation: they learn the strong
 /// directions first, where a ridge shrinks all alike.
@@ -14,7 +41,7 @@ fn faint(problem: &Problem) -> bool {
     problem.rows as f64 / length < FAINT
 }
 
-/// The method, and why in a few words.
+/// The method of a linear model, and why in a few words.
 pub fn choose(problem: &Problem) -> (&'static Method, &'static str) {
     let (pure, smooth) = (problem.target.delta == 0.0, problem.loss.smooth);
     let grouped = problem.rows_per_unit > 1;

@@ -251,7 +251,7 @@ impl Capabilities {
         match loss.kind {
             Kind::Location => self.point == Some(if loss.parameters.is_empty() { Point::Mean } else { Point::Median }),
             Kind::Number if self.two_classes => false,
-            _ if self.of_cells => loss.link.has_probabilities() || loss.link == Link::Share,
+            _ if self.of_cells => loss.link.has_probabilities() || loss.link == Link::Share || loss.least_squares,
             _ => {
                 (loss.smooth || !self.smooth)
                     && !(loss.multiclass && self.one_score)
@@ -342,7 +342,7 @@ pub trait Plan: Send + Sync {
     }
     /// Steps that `run` reports; public.
     fn steps(&self) -> u64;
-    /// Runs, and returns the weights, score after score.
+    /// Runs, and returns the weights, score after score, or the list of numbers that `learned` reads.
     fn run(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Vec<f64>>;
     /// The cells that it reads rows as; none for features.
     fn cells(&self) -> Option<&CellGrid> {
@@ -350,7 +350,11 @@ pub trait Plan: Send + Sync {
     }
     /// Runs, and returns what was learned; most methods have weights for rows as they are.
     fn learn(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Learned> {
-        Ok(Learned::Weights(self.run(run, progress)?, None))
+        Ok(self.learned(self.run(run, progress)?))
+    }
+    /// What the numbers of `run` say.
+    fn learned(&self, numbers: Vec<f64>) -> Learned {
+        Learned::Weights(numbers, None)
     }
 }
 
@@ -416,13 +420,13 @@ pub fn theorem(method: &str, task: Task) -> Option<&'static str> {
     Some(if task == Task::Location { location::THEOREM } else { method.theorem })
 }
 
-/// Plans with the method of that name, or with the one that the public facts suggest.
+/// Plans with the method of that name, or with the one for a linear model that the public facts suggest.
 pub fn plan(name: &str, problem: &Problem) -> Result<(&'static Method, Box<dyn Plan>)> {
-    let name = if name == "auto" { auto::choose(problem).0.name } else { name };
+    let name = if auto::NAMES.contains(&name) { auto::choose(problem).0.name } else { name };
     let Some(method) = find(name) else {
         let known: Vec<&str> = ALL.iter().map(|m| m.name).collect();
         let hint = crate::nearest::hint(name, known.iter().copied());
-        return Err(Error::misuse(format!("unknown method {name:?}: {hint}known are auto, {}", known.join(", "))));
+        return Err(Error::misuse(format!("unknown method {name:?}: {hint}known are auto, linear, {}", known.join(", "))));
     };
     let mut known: Vec<&str> = method.settings.iter().map(|s| s.name).collect();
     known.extend(problem.loss.parameters.iter().map(|n| n.name));

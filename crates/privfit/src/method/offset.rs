@@ -29,6 +29,7 @@ use crate::error::Result;
 use crate::schema::Task;
 use privfit_kernel::account::Event;
 use privfit_kernel::{Contribution, Gaussian, Laplace, Loss, Mechanism, Run, Sink, Unit, UnitRandomness};
+use std::ops::RangeInclusive;
 
 /// Powers of two that are told apart in counts over their bound.
 const POWERS: usize = 15;
@@ -207,15 +208,15 @@ fn best_clamp(sizes: &[f64], threshold: f64, length: f64) -> f64 {
     best.1
 }
 
-/// Rows of a unit that have a target, as an average: their number, and each target in [-1, 1].
-fn each_target(unit: Unit<'_>, mut f: impl FnMut(f64, f64)) {
-    let known = |row: &usize| (-1.0..=1.0).contains(&unit.label(*row));
+/// Rows of a unit whose label lies in a range: each label, and one over their number.
+pub(super) fn each_label(unit: Unit<'_>, labels: RangeInclusive<f32>, mut f: impl FnMut(f64, f64)) {
+    let known = |row: &usize| labels.contains(&unit.label(*row));
     let weight = 1.0 / (0..unit.rows()).filter(known).count().max(1) as f64;
     (0..unit.rows()).filter(known).for_each(|row| f(f64::from(unit.label(row)), weight));
 }
 
 fn add_size(_: &[f64], unit: Unit<'_>, _: &mut UnitRandomness<'_>, sink: &mut Sink<'_>) {
-    each_target(unit, |y, weight| {
+    each_label(unit, -1.0..=1.0, |y, weight| {
         let part = 0.5 * (y + 1.0);
         // Bucket j holds the parts of the bound above 2^-(j+1), up to 2^-j; smaller ones are in none.
         if part > 0.5f64.powi(POWERS as i32) {
@@ -225,7 +226,7 @@ fn add_size(_: &[f64], unit: Unit<'_>, _: &mut UnitRandomness<'_>, sink: &mut Si
 }
 
 fn add_target(p: &[f64], unit: Unit<'_>, _: &mut UnitRandomness<'_>, sink: &mut Sink<'_>) {
-    each_target(unit, |y, weight| {
+    each_label(unit, -1.0..=1.0, |y, weight| {
         let value = p.first().map_or(y, |clamp| (0.5 * (y + 1.0) / clamp).min(1.0));
         sink.add(0, weight * value);
     });

@@ -1,6 +1,6 @@
 //! A graph that grows node by node. Names are given in order, so that the same model gives the same bytes.
 
-use super::proto::{Element, Message, attribute, doubles, integers, number_list, text_list, texts, value};
+use super::proto::{Element, Message, attribute, bytes, doubles, integers, number_list, text_list, texts, value};
 
 /// Nodes and constants.
 #[derive(Default)]
@@ -59,6 +59,30 @@ impl Graph {
         name
     }
 
+    /// Whole numbers from 0 to 255.
+    pub(crate) fn bytes(&mut self, shape: &[usize], values: &[u8]) -> String {
+        let name = self.name("bytes");
+        self.constants.push(bytes(&name, shape, values));
+        name
+    }
+
+    /// Entries of a table along its first dimension.
+    pub(crate) fn gather(&mut self, table: &str, places: &str) -> String {
+        self.apply_with("Gather", &[table, places], &[attribute("axis", 0)])
+    }
+
+    /// One column of a tensor with two dimensions, still with both.
+    pub(crate) fn column(&mut self, from: &str, column: usize) -> String {
+        let column = self.integers(&[column as i64]);
+        self.apply_with("Gather", &[from, &column], &[attribute("axis", 1)])
+    }
+
+    /// Sum along a dimension, which is gone then.
+    pub(crate) fn sum_along(&mut self, from: &str, axis: i64) -> String {
+        let axes = self.integers(&[axis]);
+        self.apply_with("ReduceSum", &[from, &axes], &[attribute("keepdims", 0)])
+    }
+
     /// An operation of the main set.
     pub(crate) fn apply(&mut self, operator: &str, inputs: &[&str]) -> String {
         self.apply_with(operator, inputs, &[])
@@ -115,7 +139,7 @@ impl Graph {
     pub(crate) fn named(&mut self, numbers: &str, values: &[String]) -> String {
         let name = self.name("names");
         self.constants.push(texts(&name, values));
-        self.apply_with("Gather", &[&name, numbers], &[attribute("axis", 0)])
+        self.gather(&name, numbers)
     }
 
     /// The place of each text in a list; -1 for one that is not there.

@@ -4,6 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Element {
     Float = 1,
+    Byte = 2,
     Int64 = 7,
     Text = 8,
     Double = 11,
@@ -94,6 +95,11 @@ pub(crate) fn doubles(name: &str, shape: &[usize], values: &[f64]) -> Message {
 pub(crate) fn integers(name: &str, values: &[i64]) -> Message {
     let raw: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
     tensor(name, Element::Int64, &[values.len()]).bytes(9, &raw)
+}
+
+/// `TensorProto` of bytes.
+pub(crate) fn bytes(name: &str, shape: &[usize], values: &[u8]) -> Message {
+    tensor(name, Element::Byte, shape).bytes(9, values)
 }
 
 /// `TensorProto` of texts.

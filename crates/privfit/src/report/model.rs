@@ -1,5 +1,6 @@
 //! What the page of a model is made of. Whatever is in it was checked as `privfit certificate verify` does.
 
+use super::columns::Columns;
 use super::curves::{Attack, PrivacyCurve, Spot};
 use super::results::Results;
 use super::weights::Weights;
@@ -34,6 +35,9 @@ pub struct ModelReport {
     pub curves: Vec<PrivacyCurve>,
     /// The released numbers.
     pub weights: Weights,
+    /// The curves of an additive model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub columns: Option<Columns>,
     /// Whether they are a point instead of weights.
     pub point: bool,
     /// Metrics that were given.
@@ -88,6 +92,7 @@ impl ModelReport {
             certificate: c,
             curves,
             weights: Weights::of(artifact),
+            columns: Columns::of(artifact),
             point: artifact.schema.task() == Task::Location,
             results,
         })

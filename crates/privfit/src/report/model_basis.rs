@@ -68,6 +68,13 @@ fn mechanism(r: &ModelReport, page: &mut Page) {
         body += &paragraph("It does not apply to this model, because the model is not private. For a private one it states:");
     }
     body += &paragraph(&m.theorem);
+    if !m.edits.is_empty() {
+        body += "<h3>Edits</h3>\n";
+        body += &paragraph(
+            "After the release the model was changed by hand. Edits look at released numbers only, so that the guarantee is the same.",
+        );
+        body += &list(&m.edits);
+    }
     body += "<h3>Releases</h3>\n";
     let mut releases: Vec<String> = m.releases.iter().take(LISTED).map(release_line).collect();
     if m.releases.len() > LISTED {

@@ -14,6 +14,20 @@ const FEW: usize = 8;
 /// The released numbers, and what is known about the noise in them.
 pub(super) fn weights(r: &ModelReport, page: &mut Page) {
     let w = &r.weights;
+    if let Some(columns) = &r.columns {
+        let many = |count: usize, one: &str, several: &str| match count {
+            0 => String::new(),
+            1 => format!(", one {one}"),
+            n => format!(", {n} {several}"),
+        };
+        let text = format!(
+            "The model adds up a curve for each of {} columns{}{}. They are what was released: whoever has the file can read all of them.",
+            columns.columns.len(),
+            many(columns.pairs.len(), "pair of columns", "pairs of columns"),
+            many(columns.trees, "tree", "random trees"),
+        );
+        return page.section("weights", "What was released", &(paragraph(&text) + &super::columns::figures(columns)));
+    }
     let what = if r.point { "coordinates" } else { "weights" };
     let scores = if w.scores == 1 { String::new() } else { format!(" for each of {} scores", w.scores) };
     let mut body = paragraph(&format!(

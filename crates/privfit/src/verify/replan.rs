@@ -95,9 +95,11 @@ pub(super) fn replan(artifact: &Artifact, inputs: &PlanInputs) -> Result<Replann
             let plan = prepared(artifact)?;
             let mut training = plan.training(method::grade(plan.method.name));
             // Why this method: a sentence about public facts, if the rule of this version chooses it.
-            let (method, reason) = auto::choose(&plan.problem);
-            let chosen = artifact.training.reason.is_some() && method.name == plan.method.name;
-            training.reason = chosen.then(|| reason.into());
+            let reason = match plan.method.can.of_cells {
+                true => auto::additive(&plan.problem),
+                false => Some(auto::choose(&plan.problem)).filter(|c| c.0.name == plan.method.name).map(|c| c.1),
+            };
+            training.reason = reason.filter(|_| artifact.training.reason.is_some()).map(String::from);
             Ok(Replanned { training, event: plan.plan.event().clone(), loss_parameters: plan.loss_parameters()? })
         }
     }
@@ -107,7 +109,8 @@ fn selected(artifact: &Artifact, inputs: &PlanInputs, selection: &Selection) -> 
     let mut job = job(artifact, inputs)?;
     job.method.clone_from(&selection.method);
     job.settings = Settings(selection.settings.clone());
-    if job.method == "auto" || selection.candidates.iter().any(|c| c.method == "auto") {
+    let unnamed = |name: &str| auto::NAMES.contains(&name);
+    if unnamed(&job.method) || selection.candidates.iter().any(|c| unnamed(&c.method)) {
         return Err(no_plan("its selection names no method"));
     }
     let candidates = selection.candidates.iter();
@@ -120,7 +123,7 @@ fn selected(artifact: &Artifact, inputs: &PlanInputs, selection: &Selection) -> 
     let methods: Vec<String> = selection.candidates.iter().map(|c| c.method.clone()).collect();
     for c in &selection.candidates {
         // A candidate that names a method was planned by it.
-        let named = c.named.as_deref().filter(|n| *n != "auto").map(method::find);
+        let named = c.named.as_deref().filter(|n| !unnamed(n)).map(method::find);
         if named.is_some_and(|m| !m.is_some_and(|m| m.name == c.method)) {
             return Err(no_plan("a candidate was not planned by the method that it names"));
         }

@@ -470,10 +470,12 @@ fn units_of_several_rows_keep_their_claim() {
     let units = format!("unit = {{ column = \"u\", max_rows = {ROWS} }}\nunits = 3\n");
     let number = "[target]\ncolumn = \"y\"\nbounds = [-1.0, 1.0]\n";
     let steps = [("steps", 1.0), ("momentum", 0.0), ("learning_rate", 1.0)];
+    let classes = "[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n";
     for (method, loss, target, set) in [
-        ("statistics", "squared", number, &[][..]),
+        ("additive", "logistic", classes, &[("steps", 1.0), ("pairs", 0.0), ("trees", 0.0)][..]),
+        ("statistics", "squared", number, &[]),
         ("statistics", "mean", "", &[]),
-        ("noisy-gd", "logistic", "[target]\ncolumn = \"y\"\nclasses = [\"no\", \"yes\"]\n", &steps),
+        ("noisy-gd", "logistic", classes, &steps),
     ] {
         for adjacency in [Adjacency::ZeroOut, Adjacency::ReplaceOne] {
             let subject = |unit: &str, rows: u64| {

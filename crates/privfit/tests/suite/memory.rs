@@ -208,7 +208,8 @@ fn coefficients_are_those_of_the_scores() {
     let ball = format!("{TABLE}\n[encoding]\nscaling = \"ball\"");
     let regression = TABLE.replace("classes = [0, 1]", "bounds = [-1.0, 4.0]");
     for text in [TABLE, &ball, &regression] {
-        let artifact = model(released(&job(text, 3.0), &memory, None, Some(1)).unwrap());
+        let job = Job { method: "linear".into(), ..job(text, 3.0) };
+        let artifact = model(released(&job, &memory, None, Some(1)).unwrap());
         let (schema, model) = (&artifact.schema, &artifact.model);
         let linear = artifact.linear().unwrap();
         let encoder = Encoder::new(schema, &["a".into(), "b".into()], false).unwrap().at_full_length();

@@ -85,7 +85,7 @@ impl PlannedTable {
             .collect();
         table(&["method", "forecast", "filled", "noise", "plan"], &cells, width, paint).iter().for_each(|l| print_line(l));
         print_line("");
-        print_line(&paragraph("* ", &format!("what `--method auto` takes: {reason}"), width));
+        print_line(&paragraph("* ", &format!("what `--method linear` takes: {reason}"), width));
         print_line("noise: standard deviation on the sum of all gradients");
         let rest: Vec<Vec<String>> =
             rows.iter().filter_map(|r| r.outcome.as_ref().err().map(|why| vec![r.method.into(), why.clone()])).collect();

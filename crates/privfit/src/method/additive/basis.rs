@@ -4,10 +4,11 @@
 use super::histogram::{ordered_shares, ranks, shares};
 use crate::data::cells::{CellColumn, CellGrid, CellKind};
 use privfit_kernel::{CellFeatures, ColumnFeatures, MOST_GROUPS, PairColumn, PairFeatures};
+use std::f64::consts::FRAC_1_SQRT_2;
 
 /// Cosines of a rank.
 const COSINES: usize = 6;
-/// Features of a number: cosines and a line, those of the rest beside the anchor, indicators of the anchor and of what is missing.
+/// Features of a number: a line and cosines, those of the rest beside the anchor, indicators of the anchor and of what is missing.
 const OF_NUMBER: usize = 2 * (COSINES + 1) + 2;
 /// Size of the line beside the first cosine.
 const LINE: f64 = 0.7;
@@ -34,6 +35,8 @@ pub(super) struct KnownColumn {
     features: Vec<Vec<f64>>,
     /// Their mean square.
     square: f64,
+    /// Whether the first two are a line and the first cosine.
+    straight: bool,
     /// Features for pairs.
     in_pair: Vec<Vec<f64>>,
     in_screen: Vec<Vec<f64>>,
@@ -45,6 +48,23 @@ pub(super) fn width(kind: &CellKind) -> usize {
         CellKind::Number { .. } => OF_NUMBER,
         CellKind::Category { ordered, .. } => kind.count() + if *ordered { COSINES } else { 0 },
     }
+}
+
+/// How many features of a column belong together, one group after the other: of a number the straight part, the other cosines, and what is beside its anchor; of
+/// categories the indicators, and the cosines of an order.
+pub(super) fn groups(kind: &CellKind) -> Vec<usize> {
+    match kind {
+        CellKind::Number { .. } => vec![2, COSINES - 1, OF_NUMBER - COSINES - 1],
+        CellKind::Category { ordered: true, .. } => vec![kind.count(), COSINES],
+        CellKind::Category { .. } => vec![kind.count()],
+    }
+}
+
+/// The groups of all features: those of columns, and one for each pair.
+pub(super) fn all_groups(grid: &CellGrid, chosen: &[(usize, usize, f64)]) -> Vec<usize> {
+    let width = |j: &usize| in_pair_width(&grid.columns[*j].kind);
+    let pairs = chosen.iter().map(|(i, j, _)| width(i) * width(j));
+    grid.columns.iter().flat_map(|c| groups(&c.kind)).chain(pairs).collect()
 }
 
 /// Features of a pair of any columns: a public number.
@@ -82,7 +102,10 @@ fn cosines(rank: f64, count: usize, power: f64) -> impl Iterator<Item = f64> {
     (1..=count).map(move |m| std::f64::consts::SQRT_2 * (std::f64::consts::PI * m as f64 * rank).cos() / (m as f64).powf(power))
 }
 
-/// Numbers in standard deviations from their mean, clipped at 3, for cells of a share.
+/// Standard deviations from its mean beyond which a number counts as the last one inside: long tails have rows there.
+const FARTHEST: f64 = 8.0;
+
+/// Numbers in standard deviations from their mean, clipped, for cells of a share.
 fn standardised(middles: &[f64], weights: &[f64]) -> Vec<f64> {
     // In units of the largest, so that squares stay finite.
     let largest = middles.iter().fold(f64::MIN_POSITIVE, |m, x| m.max(x.abs()));
@@ -90,7 +113,7 @@ fn standardised(middles: &[f64], weights: &[f64]) -> Vec<f64> {
     let mean: f64 = scaled.iter().zip(weights).map(|(x, w)| x * w).sum();
     let variance: f64 = scaled.iter().zip(weights).map(|(x, w)| w * (x - mean) * (x - mean)).sum();
     let deviation = variance.sqrt().max(1e-12);
-    scaled.iter().map(|x| ((x - mean) / deviation).clamp(-3.0, 3.0)).collect()
+    scaled.iter().map(|x| ((x - mean) / deviation).clamp(-FARTHEST, FARTHEST)).collect()
 }
 
 /// Shares among some cells; nothing elsewhere.
@@ -143,7 +166,7 @@ impl KnownColumn {
             let (ranks, line) = (ranks(&own), standardised(&middles, &own));
             let cell = |i: usize| -> Vec<f64> {
                 match part(i) {
-                    true => cosines(ranks[i], count, power).chain([LINE * line[i]]).collect(),
+                    true => [LINE * line[i]].into_iter().chain(cosines(ranks[i], count, power)).collect(),
                     false => vec![0.0; count + 1],
                 }
             };
@@ -166,6 +189,7 @@ impl KnownColumn {
             ranks: Some(ranked),
             features,
             square,
+            straight: true,
             shares,
         }
     }
@@ -187,8 +211,9 @@ impl KnownColumn {
             let mut smooth = waves(COSINES, 1.0);
             let own = centre(&mut features, &shares);
             let other = centre(&mut smooth, &shares);
-            scale(&mut features, LINE);
-            scale(&mut smooth, LINE * (own / other.max(1e-12)).sqrt());
+            // Either has half of the mean square.
+            scale(&mut features, FRAC_1_SQRT_2);
+            scale(&mut smooth, FRAC_1_SQRT_2 * (own / other.max(1e-12)).sqrt());
             features.iter_mut().zip(smooth).for_each(|(f, s)| f.extend(s));
         }
         let square = centre(&mut features, &shares);
@@ -199,15 +224,13 @@ impl KnownColumn {
         let indicators = || -> Vec<Vec<f64>> {
             (0..cells).map(|i| frequent.iter().map(|j| if i == *j { root(i) } else { 0.0 }).collect()).collect()
         };
-        let few = unlisted.min(IN_PAIR);
         let in_pair = if ordered && unlisted > IN_PAIR { waves(IN_PAIR, 1.0) } else { indicators() };
-        debug_assert_eq!(in_pair[0].len(), few);
         let in_screen = if ordered { waves(IN_SCREEN, 0.5) } else { indicators() };
-        KnownColumn { ranks: ordered.then_some(ranked), features, square, in_pair, in_screen, shares }
+        KnownColumn { ranks: ordered.then_some(ranked), features, square, straight: false, in_pair, in_screen, shares }
     }
 
     /// At most so many groups of neighbouring cells of about equal shares, those without an order as they come; the last cell has its own.
-    fn groups(&self, most: usize) -> Vec<u8> {
+    pub(super) fn groups(&self, most: usize) -> Vec<u8> {
         let cells = self.shares.len();
         if cells <= most {
             return (0..cells as u8).collect();
@@ -247,48 +270,72 @@ impl KnownColumn {
     }
 }
 
-/// The features of all columns and of chosen pairs with a weight each, which have half of the squared length where there are any; zeros up to the planned number.
-pub(super) fn features(
-    known: &[KnownColumn],
-    chosen: &[(usize, usize, f64)],
-    dimension: usize,
-) -> privfit_kernel::Result<CellFeatures> {
-    // A block of mean square q has the length q^(1/4): long ones count for more, but less than they would.
-    let root = |c: &KnownColumn| c.square.max(1e-12).powf(-0.25);
-    let lengths: f64 = known.iter().map(|c| c.square * root(c) * root(c)).sum();
-    let all = if chosen.is_empty() { lengths } else { 2.0 * lengths };
-    let unit = (1.0 - CONSTANT * CONSTANT).sqrt() / (LONGEST * all.max(1e-12).sqrt());
-    let columns: Vec<ColumnFeatures> = known
-        .iter()
-        .map(|c| {
-            let mut cells = c.features.clone();
-            scale(&mut cells, root(c) * unit);
-            ColumnFeatures { cells }
-        })
-        .collect();
-    let weights: f64 = chosen.iter().map(|c| c.2 * c.2).sum();
-    let pairs: Vec<PairFeatures> = chosen
-        .iter()
-        .map(|(i, j, weight)| {
-            let (left, right) = (&known[*i], &known[*j]);
-            let groups = [left.groups(MOST_GROUPS), right.groups(MOST_GROUPS)];
-            let (mut a, own) = left.grouped(&left.in_pair, &groups[0]);
-            let (mut b, other) = right.grouped(&right.in_pair, &groups[1]);
-            centre(&mut a, &own);
-            centre(&mut b, &other);
-            let product =
-                |x: &Vec<f64>, y: &Vec<f64>| -> Vec<f64> { x.iter().flat_map(|x| y.iter().map(move |y| x * y)).collect() };
-            let mut pairs: Vec<Vec<f64>> = a.iter().flat_map(|x| b.iter().map(|y| product(x, y)).collect::<Vec<_>>()).collect();
-            let shares: Vec<f64> = own.iter().flat_map(|x| other.iter().map(move |y| x * y)).collect();
-            let square = centre(&mut pairs, &shares);
-            scale(&mut pairs, unit * weight * (lengths / (weights * square).max(1e-12)).sqrt());
-            PairFeatures { columns: [*i, *j], groups, pairs }
-        })
-        .collect();
-    CellFeatures::new(&columns, &pairs, CONSTANT)?.padded(dimension)
+/// Mean square of each feature of vectors.
+fn mean_squares(vectors: &[Vec<f64>], shares: &[f64]) -> Vec<f64> {
+    let width = vectors.first().map_or(0, Vec::len);
+    (0..width).map(|f| vectors.iter().zip(shares).map(|(v, s)| s * v[f] * v[f]).sum()).collect()
 }
 
-/// The groups of a column in pairs.
-pub(super) fn pair_groups(column: &KnownColumn) -> Vec<u8> {
-    column.groups(MOST_GROUPS)
+/// Features, and what a run must know about them.
+pub(super) struct Basis {
+    pub(super) features: CellFeatures,
+    /// What each is multiplied by.
+    pub(super) scales: Vec<f64>,
+    /// The mean square of each, or of the direction that it shares with another one.
+    pub(super) squares: Vec<f64>,
+}
+
+/// The features of all columns, and of chosen pairs with a weight each, which have half of the squared length where there are any;
+/// zeros up to the planned number.
+pub(super) fn features(known: &[KnownColumn], chosen: &[(usize, usize, f64)], dimension: usize) -> privfit_kernel::Result<Basis> {
+    // A block of mean square q has the length q^(1/4): long ones count for more, but less than they would.
+    let mut columns: Vec<ColumnFeatures> = Vec::new();
+    let (mut scales, mut squares): (Vec<f64>, Vec<f64>) = Default::default();
+    for column in known {
+        let (root, mut cells) = (column.square.max(1e-12).powf(-0.25), column.features.clone());
+        scale(&mut cells, root);
+        squares.extend(mean_squares(&cells, &column.shares));
+        scales.resize(squares.len(), root);
+        columns.push(ColumnFeatures { cells });
+    }
+    let lengths: f64 = squares.iter().sum();
+    let all = if chosen.is_empty() { lengths } else { 2.0 * lengths };
+    let unit = (1.0 - CONSTANT * CONSTANT).sqrt() / (LONGEST * all.max(1e-12).sqrt());
+    columns.iter_mut().for_each(|c| scale(&mut c.cells, unit));
+    scales.iter_mut().for_each(|s| *s *= unit);
+    squares.iter_mut().for_each(|q| *q *= unit * unit);
+    let mut first = 0;
+    for column in known {
+        if column.straight {
+            // The line and the first cosine are nearly the same function.
+            let both = squares[first] + squares[first + 1];
+            squares[first..first + 2].fill(both);
+        }
+        first += column.features.first().map_or(0, Vec::len);
+    }
+    let weights: f64 = chosen.iter().map(|c| c.2 * c.2).sum();
+    let mut pairs: Vec<PairFeatures> = Vec::new();
+    for (i, j, weight) in chosen {
+        let (left, right) = (&known[*i], &known[*j]);
+        let groups = [left.groups(MOST_GROUPS), right.groups(MOST_GROUPS)];
+        let (mut a, own) = left.grouped(&left.in_pair, &groups[0]);
+        let (mut b, other) = right.grouped(&right.in_pair, &groups[1]);
+        centre(&mut a, &own);
+        centre(&mut b, &other);
+        let product = |x: &Vec<f64>, y: &Vec<f64>| -> Vec<f64> { x.iter().flat_map(|x| y.iter().map(move |y| x * y)).collect() };
+        let mut products: Vec<Vec<f64>> = a.iter().flat_map(|x| b.iter().map(|y| product(x, y)).collect::<Vec<_>>()).collect();
+        let shares: Vec<f64> = own.iter().flat_map(|x| other.iter().map(move |y| x * y)).collect();
+        let square = centre(&mut products, &shares);
+        let by = unit * weight * (lengths / (weights * square).max(1e-12)).sqrt();
+        scale(&mut products, by);
+        let own = mean_squares(&products, &shares);
+        scales.resize(scales.len() + own.len(), by);
+        squares.extend(own);
+        pairs.push(PairFeatures { columns: [*i, *j], groups, pairs: products });
+    }
+    scales.resize(dimension - 1, 0.0);
+    scales.push(CONSTANT);
+    squares.resize(dimension - 1, 0.0);
+    squares.push(CONSTANT * CONSTANT);
+    Ok(Basis { features: CellFeatures::new(&columns, &pairs, CONSTANT)?.padded(dimension)?, scales, squares })
 }

@@ -20,9 +20,11 @@ mod basis;
 mod histogram;
 mod program;
 mod run;
+mod target;
 mod trees;
 
 use super::{Capabilities, Learned, Method, Noise, Plan, Problem, rounded};
+use crate::additive::AdditiveModel;
 use crate::data::cells::CellGrid;
 use crate::error::{Error, Result};
 use crate::method::settings::settings;
@@ -69,7 +71,7 @@ pub(crate) const METHOD: Method = Method {
               follow from released sums only.",
     settings: AdditiveSettings::SETTINGS,
     published: false,
-    can: Capabilities { tunable: false, releases_gradients: true, many_steps: true, of_cells: true, ..Capabilities::ANY },
+    can: Capabilities { releases_gradients: true, many_steps: true, of_cells: true, ..Capabilities::ANY },
     plan: |problem| plan(problem, AdditiveSettings::parse(&problem.settings)?),
 };
 
@@ -100,7 +102,9 @@ struct Additive {
     task: Task,
     rows: f64,
     settings: AdditiveSettings,
-    /// Rows over the noise of a single release with the whole budget.
+    /// Whether scores are the number itself, and not its log-odds between the bounds.
+    straight: bool,
+    /// Rows over the noise of a single release with the whole budget, or rows if there is less noise than 1.
     signal: f64,
 }
 
@@ -113,12 +117,13 @@ fn plan(problem: &Problem, settings: AdditiveSettings) -> Result<Box<dyn Plan>> 
         .give("method", "noisy-gd"));
     }
     let rows = problem.rows.max(1) as f64;
-    let signal = rows / problem.single_noise()?;
+    // Beyond a mu of 1 it is the number of rows that limits what can be told apart.
+    let signal = rows / problem.single_noise()?.max(1.0);
     let loss = problem.build_loss(1)?;
     if !METHOD.can.takes(problem.loss) {
         let usual = crate::loss::usual_of_cells(problem.task).map_or("logistic", |l| l.name);
         return Err(Error::misuse(format!(
-            "scores of an additive model are log-odds, and those of loss {} are not: use ",
+            "scores of an additive model are log-odds or the number itself, and those of loss {} are not: use ",
             problem.loss.name
         ))
         .give("loss", usual));
@@ -216,10 +221,25 @@ fn plan(problem: &Problem, settings: AdditiveSettings) -> Result<Box<dyn Plan>> 
         loss,
         loss_name: problem.loss.name,
         task: problem.task,
+        straight: problem.loss.least_squares,
         rows,
         settings,
         signal,
     }))
+}
+
+impl Additive {
+    /// The list of a model whose curves are all 0.
+    fn silent(&self) -> Vec<f64> {
+        let (k, counts) = (self.program.outputs, self.grid.counts());
+        let mut out = [k, counts.len(), 0, 0].map(|n| n as f64).to_vec();
+        out.resize(4 + k, 0.0);
+        for cells in counts {
+            out.push(cells as f64);
+            out.extend(vec![1.0 / cells as f64; cells].into_iter().chain([0.0]).chain(vec![0.0; k * cells]));
+        }
+        out
+    }
 }
 
 impl Plan for Additive {
@@ -269,10 +289,16 @@ impl Plan for Additive {
     }
 
     fn run(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Vec<f64>> {
-        Ok(self.learn(run, progress)?.numbers())
+        Ok(self.train(run, progress)?.to_list())
     }
 
-    fn learn(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Learned> {
-        Ok(Learned::Additive(Box::new(self.train(run, progress)?)))
+    fn learned(&self, mut numbers: Vec<f64>) -> Learned {
+        // Zeros, where nothing was trained: a model that says nothing.
+        if numbers.first().is_none_or(|outputs| *outputs == 0.0) {
+            numbers = self.silent();
+        }
+        let parameters = self.loss.parameters().to_vec();
+        let model = AdditiveModel::from_list(&numbers, self.grid.clone(), self.loss_name, parameters, self.task.classes());
+        Learned::Additive(Box::new(model))
     }
 }

@@ -1,6 +1,6 @@
 //! The order of releases: one list says what a run does, and the event of the plan is made from it.
 
-use super::basis;
+use super::{basis, target};
 use crate::data::cells::CellGrid;
 use crate::error::Result;
 use privfit_kernel::account::Event;
@@ -82,11 +82,6 @@ impl Program {
         self.actions.iter().map(|a| if let Action::Leaves(n) = a { *n } else { 0 }).sum()
     }
 
-    /// Numbers that a target's release has.
-    pub(super) fn target_dimension(&self) -> usize {
-        if self.outputs == 1 { 2 } else { self.outputs }
-    }
-
     /// Features of all columns, the constant included; with pairs.
     pub(super) fn dimension(&self, grid: &CellGrid, pairs: bool) -> usize {
         let columns: usize = grid.columns.iter().map(|c| basis::width(&c.kind)).sum();
@@ -119,7 +114,7 @@ impl Program {
         let event = |action: &Action| -> Result<Event> {
             Ok(match action {
                 Action::Counts => mechanisms.counts.event(grid.counts().iter().sum()),
-                Action::Target => mechanisms.target.event(self.target_dimension()),
+                Action::Target => mechanisms.target.event(target::dimension(self.outputs)),
                 Action::Residuals => mechanisms.residuals.event(RESIDUALS),
                 Action::Steps(n) => steps(*n, false)?,
                 Action::PairSteps(n) => steps(*n, true)?,

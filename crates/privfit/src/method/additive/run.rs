@@ -1,15 +1,14 @@
 //! The run of a program: releases in their order, and what is computed from them.
 
-use super::basis::{self, KnownColumn};
+use super::basis::{self, Basis, KnownColumn};
 use super::program::{Action, RESIDUALS};
+use super::target;
 use super::trees::{Forest, PublicRandom};
 use super::{Additive, MOMENTUM};
-use crate::additive::{AdditiveModel, Cells, Curve, PairTerm, Question, TreeTerm};
+use crate::additive::{AdditiveModel, Cells, Curve, PairTerm, Question, TreeTerm, spread};
 use crate::error::Result;
 use crate::schema::Task;
-use privfit_kernel::{
-    AllPairs, Batch, CellPoint, CellRows, Contribution, Gaussian, Loss, PairColumn, Run, Sink, Unit, UnitRandomness, leaf_feature,
-};
+use privfit_kernel::{AllPairs, Batch, CellPoint, CellRows, Gaussian, Loss, MOST_GROUPS, PairColumn, Run, leaf_feature};
 
 /// Longest step of one score, and of several.
 const LONGEST_STEP: [f64; 2] = [24.0, 12.0];
@@ -17,6 +16,10 @@ const LONGEST_STEP: [f64; 2] = [24.0, 12.0];
 const STANDS_OUT: f64 = 3.0;
 /// The last part of the steps, whose weights are averaged.
 const AVERAGED: f64 = 0.2;
+/// Parts that are taken out of the squared length of a group of weights: of the noise, and of what the rows of a sample add by chance. Both are estimated.
+const REMOVED: [f64; 2] = [0.5, 0.8];
+/// How much more curved the loss is along a feature than it would be if no column had to do with another.
+const MUTUAL: f64 = 1.4;
 /// Least clip of a residual.
 pub(super) const LEAST_CLIP: f64 = 0.01;
 
@@ -30,11 +33,26 @@ struct State<'d> {
     clip: f64,
     rows: Option<CellRows>,
     chosen: Vec<(usize, usize, f64)>,
+    /// Whether pairs have joined, be it none.
+    paired: bool,
     weights: Vec<f64>,
     moves: Vec<f64>,
     sum: Vec<f64>,
     summed: f64,
     step: u64,
+    /// The most that the variance of the noise in each weight of a score can be, after the last step.
+    variance: Vec<f64>,
+    /// The features of steps, one basis after the other.
+    eras: Vec<Era>,
+    /// The rate of each step, and the noise that it put into each weight's move, as a standard deviation.
+    noise: Vec<(f64, f64)>,
+}
+
+/// Steps with the same features.
+struct Era {
+    first: usize,
+    scales: Vec<f64>,
+    squares: Vec<f64>,
 }
 
 impl Additive {
@@ -56,11 +74,15 @@ impl Additive {
             clip: self.loss.lipschitz(),
             rows: None,
             chosen: Vec::new(),
+            paired: false,
             weights: Vec::new(),
             moves: Vec::new(),
             sum: Vec::new(),
             summed: 0.0,
             step: 0,
+            variance: Vec::new(),
+            eras: Vec::new(),
+            noise: Vec::new(),
         };
         let mut trees = Vec::new();
         for action in &self.program.actions {
@@ -73,7 +95,7 @@ impl Additive {
                 Action::Leaves(n) => trees = self.grow(run, &mut state, *n, progress)?,
             }
         }
-        self.model(&state, trees)
+        self.model(&mut state, trees)
     }
 
     fn count(&self, run: &mut Run<'_>, state: &mut State<'_>) -> Result<()> {
@@ -90,23 +112,58 @@ impl Additive {
             rest = after;
             state.known.push(KnownColumn::new(column, own, deviation));
         }
-        let features = basis::features(&state.known, &[], self.program.dimension(&self.grid, false))?;
-        state.weights = vec![0.0; features.dimension() * self.program.outputs];
-        (state.moves, state.sum) = (state.weights.clone(), state.weights.clone());
+        self.rebase(state)
+    }
+
+    /// Changes the features, and the weights with them so that no curve changes.
+    fn rebase(&self, state: &mut State<'_>) -> Result<()> {
+        let dimension = self.program.dimension(&self.grid, !state.chosen.is_empty() || state.paired);
+        let Basis { features, scales, squares } = basis::features(&state.known, &state.chosen, dimension)?;
+        let old = state.eras.last().map_or(&[][..], |era| &era.scales);
+        let change = |weights: &[f64]| -> Vec<f64> {
+            let mut out = vec![0.0; dimension * self.program.outputs];
+            for (new, own) in out.chunks_mut(dimension).zip(weights.chunks(old.len().max(1))) {
+                for (((n, w), was), is) in new.iter_mut().zip(own).zip(old).zip(&scales).take(old.len() - 1) {
+                    *n = if *is > 0.0 { w * was / is } else { 0.0 };
+                }
+                new[dimension - 1] = own[old.len() - 1];
+            }
+            out
+        };
+        (state.weights, state.moves) = (change(&state.weights), change(&state.moves));
+        state.sum = vec![0.0; state.weights.len()];
+        state.eras.push(Era { first: state.noise.len(), scales, squares });
         state.rows = Some(state.everyone.cell_rows(features)?);
         Ok(())
     }
 
-    fn target(&self, run: &mut Run<'_>, state: &mut State<'_>) -> Result<()> {
-        let dimension = self.program.target_dimension();
-        let (parameters, add): (Vec<f64>, AddLabel) = match self.task {
-            Task::Classes(classes) if self.program.outputs > 1 => (vec![classes as f64], add_class),
-            Task::Classes(_) => (Vec::new(), add_sign),
-            _ => (Vec::new(), add_moments),
+    /// Variance of the average of so many last weights, for each feature: from the noise, and because rows are a sample. A second derivative of the loss of 0
+    /// pulls nothing back, and gives the most that the noise can be.
+    fn variances(&self, state: &State<'_>, last: usize, curvature: f64) -> Vec<[f64; 2]> {
+        let Some(now) = state.eras.last() else { return Vec::new() };
+        // Mean square of a derivative: of a class that of its chance, less what the clip takes; of a number about half of the squared clip.
+        let residual = match self.task {
+            Task::Number => 0.5 * state.clip * state.clip,
+            _ => 0.7 * chance_variance(&state.offsets),
         };
-        let contribution = Contribution { name: "target", dimension, parameters, add };
+        let of = |j: usize| {
+            let step = |(t, (rate, deviation)): (usize, &(f64, f64))| {
+                let era = state.eras.iter().rfind(|era| era.first <= t).unwrap_or(now);
+                let (scale, square) = (era.scales.get(j).unwrap_or(&0.0), era.squares.get(j).unwrap_or(&0.0));
+                let by = if now.scales[j] > 0.0 { scale / now.scales[j] } else { 0.0 };
+                NoisyMove { pull: rate * curvature * square, noise: deviation * by, rate: rate * by }
+            };
+            let moves: Vec<NoisyMove> = state.noise.iter().enumerate().map(step).collect();
+            let sampled = residual * now.squares[j] / self.rows;
+            [left_over(&moves, last), carried(&moves, last).powi(2) * sampled]
+        };
+        (0..now.scales.len()).map(of).collect()
+    }
+
+    fn target(&self, run: &mut Run<'_>, state: &mut State<'_>) -> Result<()> {
+        let contribution = target::contribution(self.task, self.program.outputs);
         let sums = run.at(&self.mechanisms.target, |run, scale| {
-            let noise = run.draw(&scale, dimension)?;
+            let noise = run.draw(&scale, contribution.dimension)?;
             let sum = state.everyone.sum(&noise, &contribution)?;
             run.release(noise, &sum)
         })?;
@@ -126,7 +183,10 @@ impl Additive {
                 // Of a target from 0 to 1; the square of a mean with noise is too large by the noise.
                 let square = 0.25 * (sums[1] / self.rows - (sums[0] / self.rows).powi(2) + error * error);
                 let deviation = square.max(0.0).sqrt().clamp(0.02, 0.5);
-                (state.offsets, state.scale) = (vec![odds(p)], deviation / (p * (1.0 - p)));
+                (state.offsets, state.scale) = match self.straight {
+                    true => (vec![2.0 * p - 1.0], 2.0 * deviation),
+                    false => (vec![odds(p)], deviation / (p * (1.0 - p))),
+                };
             }
             _ => {
                 let least = (1.0 / self.signal).clamp(0.002, 0.4);
@@ -147,9 +207,7 @@ impl Additive {
 
     /// The clip that leaves the wanted part of the residuals as they are. Before trees it looks at the weights of the last step, then at their average.
     fn residuals(&self, run: &mut Run<'_>, state: &mut State<'_>) -> Result<()> {
-        if state.step == self.program.steps() {
-            self.average(state);
-        }
+        self.average(state);
         let edges: Vec<f64> = (1..RESIDUALS).rev().map(|i| 0.8f64.powi(i as i32)).collect();
         let scores = state.everyone.row_scores(Additive::rows(state)?, Additive::point(state), 1)?;
         let counts = run.at(&self.mechanisms.residuals, |run, scale| {
@@ -172,14 +230,17 @@ impl Additive {
         let steps = self.program.steps() as f64;
         let noise = self.settings.smoothness * state.scale * (self.signal / 1000.0).sqrt().clamp(0.4, 1.0);
         let longest = LONGEST_STEP[usize::from(self.program.outputs > 1)];
+        // Squares are four times as curved as a logistic loss.
+        let longest = if self.straight { longest / 4.0 } else { longest };
         (noise * self.rows * (1.0 - MOMENTUM) / (self.steps_noise() * steps * state.clip)).min(longest)
     }
 
     fn descend(&self, run: &mut Run<'_>, state: &mut State<'_>, count: u64, progress: &dyn Fn()) -> Result<()> {
         let mechanism = Gaussian::for_gradients(state.clip, self.mechanisms.step)?;
-        let (loss, dimension) = (self.loss_at(state.clip), state.weights.len());
+        let loss = self.loss_at(state.clip);
         let (longest, total) = (self.learning_rate(state), self.program.steps() as f64);
         for _ in 0..count {
+            let dimension = state.weights.len();
             let gradient = run.at(&mechanism, |run, scale| {
                 let noise = run.draw(&scale, dimension)?;
                 let sum = state.everyone.cell_gradient(&noise, Additive::rows(state)?, Additive::point(state), &loss)?;
@@ -193,7 +254,8 @@ impl Additive {
                 *w += *m;
             }
             state.step += 1;
-            if part >= 1.0 - AVERAGED {
+            state.noise.push((rate, rate * mechanism.standard_deviation() / self.rows));
+            if state.step as f64 > (1.0 - AVERAGED) * total {
                 state.summed += 1.0;
                 state.sum.iter_mut().zip(&state.weights).for_each(|(s, w)| *s += w);
             }
@@ -202,12 +264,35 @@ impl Additive {
         Ok(())
     }
 
-    /// The average of the last steps is the answer.
+    /// The average of the last steps, without what the noise alone explains, is the answer.
     fn average(&self, state: &mut State<'_>) {
-        if state.summed > 0.0 {
+        if state.summed > 0.0 && state.step == self.program.steps() {
             state.weights = state.sum.iter().map(|s| s / state.summed).collect();
-            (state.sum, state.summed) = (state.weights.clone(), 1.0);
+            self.shrink(state);
+            (state.sum, state.summed) = (state.weights.clone(), 0.0);
         }
+    }
+
+    /// Weights that belong together are made shorter by the part of their squared length that is noise, which is known: what steps put into each weight
+    /// stays there, or is moved less far by later gradients.
+    fn shrink(&self, state: &mut State<'_>) {
+        let last = state.summed as usize;
+        let curvature = if self.straight { 1.0 } else { chance_variance(&state.offsets) };
+        let variances = self.variances(state, last, MUTUAL * curvature);
+        let dimension = variances.len();
+        let groups = basis::all_groups(&self.grid, &state.chosen);
+        for own in state.weights.chunks_mut(dimension) {
+            let mut first = 0;
+            for count in &groups {
+                let (group, chance) = (&mut own[first..first + count], &variances[first..first + count]);
+                first += count;
+                let square: f64 = group.iter().map(|w| w * w).sum();
+                let chance: f64 = chance.iter().flat_map(|v| v.iter().zip(REMOVED)).map(|(v, part)| v * part).sum();
+                let part = 1.0 - chance / square.max(1e-300);
+                group.iter_mut().for_each(|w| *w *= part.max(0.0));
+            }
+        }
+        state.variance = self.variances(state, last, 0.0).iter().map(|v| v[0]).collect();
     }
 
     /// Chooses the pairs whose products stand out of the noise, and makes room for them.
@@ -236,20 +321,8 @@ impl Additive {
         }
         found.sort_by(|a, b| b.0.total_cmp(&a.0));
         state.chosen = found.into_iter().take(self.program.pairs).map(|f| f.1).collect();
-        let features = basis::features(&state.known, &state.chosen, self.program.dimension(&self.grid, true))?;
-        // Columns have shorter features where there are pairs: their weights grow, and no curve changes.
-        let grown = if state.chosen.is_empty() { 1.0 } else { std::f64::consts::SQRT_2 };
-        let own: usize = self.grid.columns.iter().map(|c| basis::width(&c.kind)).sum();
-        let widen = |old: &[f64]| {
-            let mut new = vec![0.0; features.dimension()];
-            new.iter_mut().zip(&old[..own]).for_each(|(n, o)| *n = o * grown);
-            new[features.dimension() - 1] = old[old.len() - 1];
-            new
-        };
-        (state.weights, state.moves) = (widen(&state.weights), widen(&state.moves));
-        state.sum = vec![0.0; state.weights.len()];
-        state.rows = Some(state.everyone.cell_rows(features)?);
-        Ok(())
+        state.paired = true;
+        self.rebase(state)
     }
 
     /// How far a column moves scores: the root of the mean square of its curve.
@@ -290,7 +363,8 @@ impl Additive {
         let squares: f64 = (0..batches).map(|i| b as f64 * shorter(i).powi(2)).sum();
         let wanted = self.settings.tree_smoothness * state.scale / (noise * squares.sqrt());
         // A batch may not go further than the residuals of its leaves.
-        let rate = wanted.min(0.5 / b as f64 * leaves as f64 / (0.2 * self.rows));
+        let curved = if self.straight { 1.0 } else { 0.2 };
+        let rate = wanted.min(0.5 / b as f64 * leaves as f64 / (curved * self.rows));
         let mut out = Vec::new();
         for batch in 0..batches {
             let trees: Vec<_> = (0..b).map(|_| forest.tree(self.program.depth, &mut random)).collect();
@@ -310,16 +384,13 @@ impl Additive {
         Ok(out)
     }
 
-    fn model(&self, state: &State<'_>, trees: Vec<TreeTerm>) -> Result<AdditiveModel> {
+    fn model(&self, state: &mut State<'_>, trees: Vec<TreeTerm>) -> Result<AdditiveModel> {
+        self.average(state);
         let features = Additive::rows(state)?.features();
-        let average: Vec<f64> = match state.summed > 0.0 {
-            true => state.sum.iter().map(|s| s / state.summed).collect(),
-            false => state.weights.clone(),
-        };
         let mut offsets = state.offsets.clone();
         let columns = self.grid.columns.len();
         let (mut curves, mut pairs) = (vec![Vec::new(); columns], vec![Vec::new(); state.chosen.len()]);
-        for (own, offset) in average.chunks(features.dimension()).zip(&mut offsets) {
+        for (own, offset) in state.weights.chunks(features.dimension()).zip(&mut offsets) {
             let (all, constant) = features.curves(own);
             *offset += constant;
             for (i, curve) in all.into_iter().enumerate() {
@@ -333,10 +404,15 @@ impl Additive {
                 curves[i].push(finite(&curve.iter().map(|x| x - mean).collect::<Vec<_>>()));
             }
         }
-        let curve = |(scores, known): (Vec<Vec<f64>>, &KnownColumn)| Curve { shares: known.shares.clone(), scores };
+        let mut noise = features.deviations(&state.variance).into_iter();
+        let curve = |(scores, known): (Vec<Vec<f64>>, &KnownColumn)| Curve {
+            shares: known.shares.clone(),
+            scores,
+            noise: finite(&noise.next().unwrap_or_default()),
+        };
         let pair = |(scores, (i, j, _)): (Vec<Vec<f64>>, &(usize, usize, f64))| PairTerm {
             columns: [*i, *j],
-            groups: [basis::pair_groups(&state.known[*i]), basis::pair_groups(&state.known[*j])],
+            groups: [state.known[*i].groups(MOST_GROUPS), state.known[*j].groups(MOST_GROUPS)],
             scores,
         };
         Ok(AdditiveModel {
@@ -348,44 +424,57 @@ impl Additive {
             curves: curves.into_iter().zip(&state.known).map(curve).collect(),
             pairs: pairs.into_iter().zip(&state.chosen).map(pair).collect(),
             trees,
+            edits: Vec::new(),
         })
     }
 }
 
-/// Root of the mean square around the mean.
-fn spread(curve: &[f64], shares: &[f64]) -> f64 {
-    let mean: f64 = curve.iter().zip(shares).map(|(x, s)| x * s).sum();
-    curve.iter().zip(shares).map(|(x, s)| s * (x - mean) * (x - mean)).sum::<f64>().sqrt()
+/// Variance of a class by the chances of the average row, which is the second derivative of the loss there.
+fn chance_variance(offsets: &[f64]) -> f64 {
+    let p = match offsets {
+        [one] => 1.0 / (1.0 + (-one).exp()),
+        several => 1.0 / several.len() as f64,
+    };
+    p * (1.0 - p)
+}
+
+/// A move of a weight: how far the weight pulls it back, its noise as a standard deviation, and how far a gradient of 1 goes.
+struct NoisyMove {
+    pull: f64,
+    noise: f64,
+    rate: f64,
+}
+
+/// Variance of the average of the last weights from the noise of moves.
+fn left_over(moves: &[NoisyMove], last: usize) -> f64 {
+    // Covariance of the weight, its move, and the sum of the last weights.
+    let [mut ww, mut wm, mut mm, mut ws, mut ms, mut ss] = [0.0; 6];
+    for (t, NoisyMove { pull, noise, .. }) in moves.iter().enumerate() {
+        // move = MOMENTUM move - pull weight + noise; weight = weight + move.
+        let (new_mm, new_wm) =
+            (MOMENTUM * MOMENTUM * mm - 2.0 * MOMENTUM * pull * wm + pull * pull * ww + noise * noise, MOMENTUM * wm - pull * ww);
+        let new_ms = MOMENTUM * ms - pull * ws;
+        (ww, wm, mm) = (ww + 2.0 * new_wm + new_mm, new_wm + new_mm, new_mm);
+        (ws, ms) = (ws + new_ms, new_ms);
+        if t + last >= moves.len() {
+            (ss, ws, ms) = (ss + 2.0 * ws + ww, ws + ww, ms + wm);
+        }
+    }
+    ss / (last.max(1) as f64).powi(2)
+}
+
+/// How far the average of the last weights follows a gradient of 1 that is the same in all steps.
+fn carried(moves: &[NoisyMove], last: usize) -> f64 {
+    let [mut weight, mut way, mut sum] = [0.0; 3];
+    for (t, NoisyMove { pull, rate, .. }) in moves.iter().enumerate() {
+        way = MOMENTUM * way - pull * weight + rate;
+        weight += way;
+        sum += if t + last >= moves.len() { weight } else { 0.0 };
+    }
+    sum / last.max(1) as f64
 }
 
 /// Numbers that overflowed are released ones; a model file holds finite ones.
 fn finite(numbers: &[f64]) -> Vec<f64> {
     numbers.iter().map(|x| if x.is_finite() { *x } else { 0.0 }).collect()
-}
-
-type AddLabel = fn(&[f64], Unit<'_>, &mut UnitRandomness<'_>, &mut Sink<'_>);
-
-/// Rows of a unit whose label is in a range, as an average.
-fn each_label(unit: Unit<'_>, low: f32, high: f32, mut f: impl FnMut(f64, f64)) {
-    let known = |row: &usize| (low..=high).contains(&unit.label(*row));
-    let weight = 1.0 / (0..unit.rows()).filter(known).count().max(1) as f64;
-    (0..unit.rows()).filter(known).for_each(|row| f(f64::from(unit.label(row)), weight));
-}
-
-/// A target in [-1, 1] and its square.
-fn add_moments(_: &[f64], unit: Unit<'_>, _: &mut UnitRandomness<'_>, sink: &mut Sink<'_>) {
-    each_label(unit, -1.0, 1.0, |y, weight| {
-        sink.add(0, weight * y);
-        sink.add(1, weight * y * y);
-    });
-}
-
-/// The second of two classes as 1, the first as -1.
-fn add_sign(_: &[f64], unit: Unit<'_>, _: &mut UnitRandomness<'_>, sink: &mut Sink<'_>) {
-    each_label(unit, 0.0, 1.0, |y, weight| sink.add(0, weight * (2.0 * y - 1.0)));
-}
-
-/// A count for each class.
-fn add_class(p: &[f64], unit: Unit<'_>, _: &mut UnitRandomness<'_>, sink: &mut Sink<'_>) {
-    each_label(unit, 0.0, p[0] as f32 - 1.0, |y, weight| sink.add(y as usize, weight));
 }

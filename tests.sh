@@ -46,18 +46,52 @@ setup() {
 
 format() { cargo fmt --all --check; }
 # All failures at once: a second run costs more than what is left of the first.
-rust() { cargo test --release --workspace --no-fail-fast; }
-documents() { RUSTDOCFLAGS="-D warnings" cargo doc --release --no-deps --workspace --quiet; }
-python() { bash python/test.sh; }
+rust() {
+  cargo test --release --workspace --no-run
+  if [ "$everything" = yes ]; then begin documents rustdoc; fi
+  cargo test --release --workspace --no-fail-fast
+}
+# In a directory of their own, so that tests and documents do not wait for each other's lock.
+rustdoc() { RUSTDOCFLAGS="-D warnings" cargo doc --release --no-deps --workspace --quiet --target-dir target/documents; }
+documents() { if [ "$everything" = yes ]; then wait_for documents; else rustdoc; fi; }
+python() {
+  wait_for environment
+  bash python/test.sh
+}
 job() {
   cargo run --release --quiet --bin privfit -- fit examples/adult/job.toml
   cargo run --release --quiet --bin privfit -- account --request examples/account/questions.json >/dev/null
 }
 
+# With no argument packages of Python are downloaded while Rust compiles, and documents are built while tests wait for each other.
+everything=$([ $# = 0 ] && echo yes || echo no)
+
+# Runs in the background; `wait_for` ends with its failure, after what it printed.
+declare -A started=()
+begin() {
+  local name=$1
+  shift
+  mkdir -p target
+  "$@" > "target/$name.log" 2>&1 &
+  started[$name]=$!
+}
+wait_for() {
+  local number=${started[$1]:-}
+  if [ -z "$number" ]; then return; fi
+  unset "started[$1]"
+  if ! wait "$number"; then
+    cat "target/$1.log" >&2
+    return 1
+  fi
+}
+
 parts=(setup format rust documents python job)
 for part in "${@:-${parts[@]}}"; do
   case " ${parts[*]} " in
-    *" $part "*) "$part" ;;
+    *" $part "*)
+      "$part"
+      if [ "$part" = setup ] && [ "$everything" = yes ]; then begin environment bash python/environment.sh; fi
+      ;;
     *) echo "unknown part $part: give one of ${parts[*]}, or nothing for all" >&2; exit 2 ;;
   esac
 done

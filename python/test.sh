@@ -3,14 +3,9 @@
 # GUIDE with their Python. Arguments go to pytest, and then nothing else is run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+bash python/environment.sh
 bash python/build.sh
 venv=$PWD/target/python
-# Installed once; a change of this line installs again.
-packages="numpy scipy scikit-learn pandas polars pyarrow pytest onnx onnxruntime"
-if [ "$(cat "$venv/.packages" 2>/dev/null)" != "$packages" ]; then
-  "$venv/bin/pip" install --quiet --disable-pip-version-check $packages
-  echo "$packages" > "$venv/.packages"
-fi
 "$venv/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps target/wheels/privfit-*.whl
 # Tests compare with the command.
 if [ -z "${PRIVFIT_BIN:-}" ]; then

@@ -112,7 +112,7 @@ impl Model {
     /// The model after edits, a list as JSON.
     fn edited(&self, edits: &str) -> PyResult<Model> {
         let edits: Vec<Edit> =
-            serde_json::from_str(edits).map_err(|_| misuse("an edit is not one: give monotone, smooth, drop or clamp".into()))?;
+            serde_json::from_str(edits).map_err(|_| misuse("an edit is not one: give monotone, smooth, drop or clamp"))?;
         let artifact = self.artifact.clone().edited(&edits).map_err(raised)?;
         let bytes = artifact.to_json().map_err(raised)?.into_bytes();
         Ok(Model { artifact, bytes, before: self.before })

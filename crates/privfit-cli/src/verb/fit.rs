@@ -59,14 +59,18 @@ impl Fit {
                 "method": prepared.method.name, "loss": prepared.problem.loss.name, "rows": prepared.problem.rows,
                 "features": prepared.problem.features, "adjacency": job.adjacency.name(), "delta": delta,
                 "epsilon": {"zero_out": zero, "replace_one": replace}, "plan": plan, "event": event,
-                "forecast": forecast.json(),
+                "forecast": forecast.json(), "warnings": prepared.warnings(),
             });
             print_line(&json.to_string());
             return Ok(());
         }
         let reason = prepared.reason.map_or(String::new(), |r| format!(" because {r}"));
         print_line(&format!("method    {}, loss {}{reason}", prepared.method.name, prepared.problem.loss.name));
-        print_line(&format!("data      {} rows, {} encoded features", prepared.problem.rows, prepared.problem.features));
+        let width = match prepared.plan.cells() {
+            Some(grid) => format!("{} columns", grid.columns.len()),
+            None => format!("{} encoded features", prepared.problem.features),
+        };
+        print_line(&format!("data      {} rows, {width}", prepared.problem.rows));
         for (key, value) in prepared.plan.describe() {
             print_line(&format!("plan      {key}: {value}"));
         }
@@ -75,6 +79,9 @@ impl Fit {
         }
         print_line(&format!("cost      {}", guarantee_line(zero, replace, delta)));
         print_line(&format!("forecast  {}: {}", forecast.what, forecast.text()));
+        for warning in prepared.warnings() {
+            print_line(&format!("warning   {warning}"));
+        }
         if let Some(line) = self.fit.ledger_arguments.forecast(prepared)? {
             print_line(&format!("ledger    {line}"));
         }

@@ -15,7 +15,7 @@ use crate::method::{self, Learned, Method, Plan, Problem, Settings, auto};
 use crate::model::Model;
 use crate::plan_inputs::{PlanInputs, listed};
 use crate::schema::Task;
-use crate::schema::{Schema, TargetValues, UnitOfPrivacy};
+use crate::schema::{Feature, Features, Schema, TargetValues, UnitOfPrivacy};
 use crate::training::{Fact, Guarantee, Training};
 use privfit_kernel::account::{Adjacency, Event};
 use privfit_kernel::engine::{Engine, Needs};
@@ -225,6 +225,27 @@ impl Prepared {
     /// The job.
     pub fn job(&self) -> &Job {
         &self.job
+    }
+
+    /// What looks wrong about the public facts. Nothing about the records: they are not open yet.
+    pub fn warnings(&self) -> Vec<String> {
+        /// Ranges beyond this are seldom those of a quantity that somebody has measured.
+        const WIDEST: f64 = 1e8;
+        let wide = |what: String, low: f64, high: f64| {
+            (high - low > WIDEST).then(|| {
+                format!("{what} has the bounds {low:e} to {high:e}, and what is small against that can't be told apart: give the least and the largest value that can truly occur")
+            })
+        };
+        let target = match self.job.schema.target.values {
+            TargetValues::Bounds(low, high) => wide("the target".into(), low, high),
+            _ => None,
+        };
+        let Features::Table(columns) = &self.job.schema.features else { return target.into_iter().collect() };
+        let column = |(name, feature): &(String, Feature)| match feature {
+            Feature::Number { min, max, log: false } => wide(format!("column {name:?}"), *min, *max),
+            _ => None,
+        };
+        columns.iter().filter_map(column).chain(target).collect()
     }
 
     /// The settings are the best of so many candidates on rows that were declared public.

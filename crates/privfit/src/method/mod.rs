@@ -39,7 +39,7 @@ use crate::constraint::Constraint;
 use crate::data::cells::CellGrid;
 use crate::data::encode::Column;
 use crate::error::{Error, Result};
-use crate::loss::{self, Heads, Kind, Link, LossEntry};
+use crate::loss::{self, Heads, Kind, LossEntry, OwnMetric};
 use crate::model::RowMap;
 use crate::schema::{Schema, Task};
 use privfit_kernel::account::{Adjacency, Event, Target};
@@ -251,7 +251,8 @@ impl Capabilities {
         match loss.kind {
             Kind::Location => self.point == Some(if loss.parameters.is_empty() { Point::Mean } else { Point::Median }),
             Kind::Number if self.two_classes => false,
-            _ if self.of_cells => loss.link.has_probabilities() || loss.link == Link::Share || loss.least_squares,
+            // The sizes of its derivatives are what makes a quantile, and additive models clip them.
+            _ if self.of_cells => loss.kind == Kind::Number && loss.metric != OwnMetric::Pinball || loss.link.has_probabilities(),
             _ => {
                 (loss.smooth || !self.smooth)
                     && !(loss.multiclass && self.one_score)

@@ -27,6 +27,7 @@ use super::{Capabilities, Learned, Method, Noise, Plan, Problem, rounded};
 use crate::additive::AdditiveModel;
 use crate::data::cells::CellGrid;
 use crate::error::{Error, Result};
+use crate::loss::Link;
 use crate::method::settings::settings;
 use crate::schema::{Features, Task};
 use privfit_kernel::account::{Adjacency, Event, calibrate};
@@ -102,8 +103,8 @@ struct Additive {
     task: Task,
     rows: f64,
     settings: AdditiveSettings,
-    /// Whether scores are the number itself, and not its log-odds between the bounds.
-    straight: bool,
+    /// What the scores of a number stand for.
+    link: Link,
     /// Rows over the noise of a single release with the whole budget, or rows if there is less noise than 1.
     signal: f64,
 }
@@ -123,7 +124,7 @@ fn plan(problem: &Problem, settings: AdditiveSettings) -> Result<Box<dyn Plan>> 
     if !METHOD.can.takes(problem.loss) {
         let usual = crate::loss::usual_of_cells(problem.task).map_or("logistic", |l| l.name);
         return Err(Error::misuse(format!(
-            "scores of an additive model are log-odds or the number itself, and those of loss {} are not: use ",
+            "additive models take losses with probabilities for classes, and means of numbers but no quantiles, and not loss {}: use ",
             problem.loss.name
         ))
         .give("loss", usual));
@@ -221,7 +222,7 @@ fn plan(problem: &Problem, settings: AdditiveSettings) -> Result<Box<dyn Plan>> 
         loss,
         loss_name: problem.loss.name,
         task: problem.task,
-        straight: problem.loss.least_squares,
+        link: problem.loss.link,
         rows,
         settings,
         signal,

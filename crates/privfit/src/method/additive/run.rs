@@ -7,6 +7,7 @@ use super::trees::{Forest, PublicRandom};
 use super::{Additive, MOMENTUM};
 use crate::additive::{AdditiveModel, Cells, Curve, PairTerm, Question, TreeTerm, spread};
 use crate::error::Result;
+use crate::loss::Link;
 use crate::schema::Task;
 use privfit_kernel::{AllPairs, Batch, CellPoint, CellRows, Gaussian, Loss, MOST_GROUPS, PairColumn, Run, leaf_feature};
 
@@ -18,6 +19,8 @@ const STANDS_OUT: f64 = 3.0;
 const AVERAGED: f64 = 0.2;
 /// Parts that are taken out of the squared length of a group of weights: of the noise, and of what the rows of a sample add by chance. Both are estimated.
 const REMOVED: [f64; 2] = [0.5, 0.8];
+/// What is left of a group that looks like chance alone.
+const LEAST_PART: f64 = 0.1;
 /// How much more curved the loss is along a feature than it would be if no column had to do with another.
 const MUTUAL: f64 = 1.4;
 /// Least clip of a residual.
@@ -30,6 +33,8 @@ struct State<'d> {
     /// Where scores begin, and what they spread over.
     offsets: Vec<f64>,
     scale: f64,
+    /// Second derivative of the loss at the average row.
+    curvature: f64,
     clip: f64,
     rows: Option<CellRows>,
     chosen: Vec<(usize, usize, f64)>,
@@ -71,6 +76,7 @@ impl Additive {
             known: Vec::new(),
             offsets: vec![0.0; self.program.outputs],
             scale: 1.0,
+            curvature: 0.25,
             clip: self.loss.lipschitz(),
             rows: None,
             chosen: Vec::new(),
@@ -144,7 +150,7 @@ impl Additive {
         // Mean square of a derivative: of a class that of its chance, less what the clip takes; of a number about half of the squared clip.
         let residual = match self.task {
             Task::Number => 0.5 * state.clip * state.clip,
-            _ => 0.7 * chance_variance(&state.offsets),
+            _ => 0.7 * state.curvature,
         };
         let of = |j: usize| {
             let step = |(t, (rate, deviation)): (usize, &(f64, f64))| {
@@ -174,6 +180,7 @@ impl Additive {
             let mean = shares.iter().map(|s| s.ln()).sum::<f64>() / shares.len() as f64;
             state.offsets = shares.iter().map(|s| s.ln() - mean).collect();
             state.scale = 4.0;
+            state.curvature = chance_variance(&state.offsets);
             return Ok(());
         }
         let mean = 0.5 * (1.0 + sums[0] / self.rows);
@@ -183,14 +190,18 @@ impl Additive {
                 // Of a target from 0 to 1; the square of a mean with noise is too large by the noise.
                 let square = 0.25 * (sums[1] / self.rows - (sums[0] / self.rows).powi(2) + error * error);
                 let deviation = square.max(0.0).sqrt().clamp(0.02, 0.5);
-                (state.offsets, state.scale) = match self.straight {
-                    true => (vec![2.0 * p - 1.0], 2.0 * deviation),
-                    false => (vec![odds(p)], deviation / (p * (1.0 - p))),
+                // Where scores begin, what they spread over, and the second derivative there.
+                let (begin, scale, curvature) = match self.link {
+                    Link::Share => (odds(p), deviation / (p * (1.0 - p)), p * (1.0 - p)),
+                    Link::Log => (p.ln(), deviation / p, p),
+                    _ => (2.0 * p - 1.0, 2.0 * deviation, 1.0),
                 };
+                (state.offsets, state.scale, state.curvature) = (vec![begin], scale, curvature.min(self.loss.smoothness()));
             }
             _ => {
                 let least = (1.0 / self.signal).clamp(0.002, 0.4);
                 (state.offsets, state.scale) = (vec![odds(mean.clamp(least, 1.0 - least))], 2.0);
+                state.curvature = chance_variance(&state.offsets);
             }
         }
         Ok(())
@@ -230,8 +241,13 @@ impl Additive {
         let steps = self.program.steps() as f64;
         let noise = self.settings.smoothness * state.scale * (self.signal / 1000.0).sqrt().clamp(0.4, 1.0);
         let longest = LONGEST_STEP[usize::from(self.program.outputs > 1)];
-        // Squares are four times as curved as a logistic loss.
-        let longest = if self.straight { longest / 4.0 } else { longest };
+        // A loss may be more curved than the logistic one.
+        let steepest = match self.link {
+            Link::Log => (4.0 * state.curvature).min(1.0),
+            Link::Identity => self.loss.smoothness(),
+            _ => 0.25,
+        };
+        let longest = longest * 0.25 / steepest.max(0.05);
         (noise * self.rows * (1.0 - MOMENTUM) / (self.steps_noise() * steps * state.clip)).min(longest)
     }
 
@@ -277,8 +293,7 @@ impl Additive {
     /// stays there, or is moved less far by later gradients.
     fn shrink(&self, state: &mut State<'_>) {
         let last = state.summed as usize;
-        let curvature = if self.straight { 1.0 } else { chance_variance(&state.offsets) };
-        let variances = self.variances(state, last, MUTUAL * curvature);
+        let variances = self.variances(state, last, MUTUAL * state.curvature);
         let dimension = variances.len();
         let groups = basis::all_groups(&self.grid, &state.chosen);
         for own in state.weights.chunks_mut(dimension) {
@@ -289,7 +304,7 @@ impl Additive {
                 let square: f64 = group.iter().map(|w| w * w).sum();
                 let chance: f64 = chance.iter().flat_map(|v| v.iter().zip(REMOVED)).map(|(v, part)| v * part).sum();
                 let part = 1.0 - chance / square.max(1e-300);
-                group.iter_mut().for_each(|w| *w *= part.max(0.0));
+                group.iter_mut().for_each(|w| *w *= part.max(LEAST_PART));
             }
         }
         state.variance = self.variances(state, last, 0.0).iter().map(|v| v[0]).collect();
@@ -363,7 +378,10 @@ impl Additive {
         let squares: f64 = (0..batches).map(|i| b as f64 * shorter(i).powi(2)).sum();
         let wanted = self.settings.tree_smoothness * state.scale / (noise * squares.sqrt());
         // A batch may not go further than the residuals of its leaves.
-        let curved = if self.straight { 1.0 } else { 0.2 };
+        let curved = match self.link {
+            Link::Identity | Link::Log => state.curvature,
+            _ => 0.2,
+        };
         let rate = wanted.min(0.5 / b as f64 * leaves as f64 / (curved * self.rows));
         let mut out = Vec::new();
         for batch in 0..batches {

@@ -23,7 +23,7 @@ def test_tables(command, tmp_path):
     frame.assign(ill=y).to_csv(tmp_path / "visits.csv", index=False)
     (tmp_path / "visits.toml").write_text(SCHEMA)
     run(command, "fit", "--data", tmp_path / "visits.csv", "--schema", tmp_path / "visits.toml", "--epsilon", 2, "--delta", 1e-8,
-        "--simulate", 5, "--out", tmp_path / "command.json")  # fmt: skip
+        "--simulate", 5, "--method", "linear", "--out", tmp_path / "command.json")  # fmt: skip
     schema = privfit.Schema.from_file(tmp_path / "visits.toml")
     model = privfit.LogisticRegression(epsilon=2, delta=1e-8, schema=schema, simulate=5).fit(frame, y)
     model.save(tmp_path / "python.json")
@@ -36,6 +36,18 @@ def test_tables(command, tmp_path):
     assert np.array_equal(privfit.load(tmp_path / "command.json").predict(frame), model.predict(frame))
 
 
+def test_curves(command, tmp_path):
+    table, y = visits()
+    frame = pd.DataFrame(table)
+    frame.assign(ill=y).to_csv(tmp_path / "visits.csv", index=False)
+    (tmp_path / "visits.toml").write_text(SCHEMA)
+    run(command, "fit", "--data", tmp_path / "visits.csv", "--schema", tmp_path / "visits.toml", "--epsilon", 2, "--delta", 1e-8,
+        "--simulate", 5, "--method", "additive", "--out", tmp_path / "command.json")  # fmt: skip
+    model = privfit.AdditiveClassifier(epsilon=2, delta=1e-8, schema=privfit.Schema.from_file(tmp_path / "visits.toml"), simulate=5)
+    model.fit(frame, y).save(tmp_path / "python.json")
+    assert (tmp_path / "python.json").read_bytes() == (tmp_path / "command.json").read_bytes()
+
+
 def test_bounds(command, tmp_path, numbers):
     X, y = numbers
     estimator = privfit.LinearRegression(epsilon=2, delta=1e-8, bounds=(0, 10), target_bounds=(0, 20), simulate=6)
@@ -44,7 +56,7 @@ def test_bounds(command, tmp_path, numbers):
     (tmp_path / "s.toml").write_text(schema.text)
     pd.DataFrame(X, columns=["x0", "x1", "x2"]).assign(target=y).to_csv(tmp_path / "d.csv", index=False)
     run(command, "fit", "--data", tmp_path / "d.csv", "--schema", tmp_path / "s.toml", "--epsilon", 2, "--delta", 1e-8,
-        "--simulate", 6, "--out", tmp_path / "command.json")  # fmt: skip
+        "--simulate", 6, "--method", "linear", "--out", tmp_path / "command.json")  # fmt: skip
     assert (tmp_path / "python.json").read_bytes() == (tmp_path / "command.json").read_bytes()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ._base import Estimator
 from ._errors import PrivfitError
-from ._estimators import _Classifier, _Regressor, describe
+from ._estimators import _Probabilities, _Regressor, describe
 
 
 class _Additive(Estimator):
@@ -99,7 +99,7 @@ class _Additive(Estimator):
         return figure
 
 
-class AdditiveClassifier(_Additive, _Classifier):
+class AdditiveClassifier(_Additive, _Probabilities):
     """Classes from curves of the columns, pairs of columns and random trees.
 
     >>> import numpy as np, privfit
@@ -115,14 +115,6 @@ class AdditiveClassifier(_Additive, _Classifier):
     """
 
     _losses = ("logistic", "softmax")
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes, in the order of ``classes_``."""
-        return self._apply(X, "probability", len(self.classes_) if "_model" in vars(self) else 2)
-
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Their logarithms."""
-        return np.log(self.predict_proba(X))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores: what curves, pairs and trees add up to."""

@@ -244,7 +244,17 @@ class _Regressor(Estimator):
         return self._tags(estimator_type="regressor", regressor_tags=RegressorTags(poor_score=True))
 
 
-class LogisticRegression(_Classifier):
+class _Probabilities(_Classifier):
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes, in the order of ``classes_``."""
+        return self._apply(X, "probability", len(self.classes_) if "_model" in vars(self) else 2)
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Their logarithms."""
+        return np.log(self.predict_proba(X))
+
+
+class LogisticRegression(_Probabilities):
     """Logistic regression for two classes, softmax regression for more.
 
     >>> import numpy as np, privfit
@@ -258,14 +268,6 @@ class LogisticRegression(_Classifier):
     """
 
     _losses = ("logistic", "softmax")
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes, in the order of ``classes_``."""
-        return self._apply(X, "probability", len(self.classes_) if "_model" in vars(self) else 2)
-
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Their logarithms."""
-        return np.log(self.predict_proba(X))
 
 
 class LinearSVC(_Classifier):

@@ -320,6 +320,9 @@ impl PrivateMetrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::additive::{AdditiveModel, Curve};
+    use crate::data::cells::CellGrid;
+    use crate::schema::Schema;
     use privfit_kernel::engine::Threads;
     use privfit_kernel::{DatasetBuilder, RowShape};
     use std::sync::Arc;
@@ -390,6 +393,71 @@ mod tests {
                     assert!(moved > 0, "{kind:?}: some neighbour moves it");
                 }
             }
+        }
+    }
+
+    /// The same for rows of cells, null ones among them; and without noise the sums are those that are counted by hand.
+    #[test]
+    fn neighbours_of_cells_stay_within_the_sensitivity() {
+        let text = "[dataset]\nname = \"t\"\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n[features.a]\ntype = \"category\"\nvalues = [\"u\", \"v\"]\n\
+                    [features.b]\ntype = \"category\"\nvalues = [\"w\", \"x\"]\n";
+        let grid = CellGrid::new(&Schema::parse(text).unwrap(), 8).unwrap();
+        let curve = |scores: [f64; 3]| Curve { shares: vec![1.0 / 3.0; 3], scores: vec![scores.to_vec()], noise: Vec::new() };
+        // Class 1 where the first column is v.
+        let model = Model::Additive(Box::new(AdditiveModel {
+            loss: "logistic".into(),
+            loss_parameters: vec![1.0, 1.0, 1.0, 1.0],
+            classes: 2,
+            offsets: vec![0.0],
+            curves: vec![curve([-3.0, 3.0, 0.5]), curve([0.25, -0.25, 0.0])],
+            grid: grid.clone(),
+            pairs: Vec::new(),
+            trees: Vec::new(),
+            edits: Vec::new(),
+        }));
+        let data = |changed: Option<Option<([u8; 2], f32)>>, rows_per_unit: Option<usize>| {
+            let mut builder = DatasetBuilder::of_cells(&Entropy::simulated(1), &grid.counts(), rows_per_unit).unwrap();
+            for unit in 0..40u8 {
+                let own = Some(([unit % 2, unit % 3], f32::from(unit % 2)));
+                match changed.filter(|_| unit == 11).unwrap_or(own) {
+                    Some((cells, label)) => builder.cell_row(&cells, label),
+                    None => builder.null_cell_row(),
+                }
+                builder.end_unit();
+            }
+            builder.build()
+        };
+        let engine = Threads::new(1);
+        let measures = contribution(Kind::Classes, &model).unwrap();
+        for rows_per_unit in [None, Some(2)] {
+            let noise =
+                SumNoise::meeting(Kind::Classes, Target { epsilon: 1.0, delta: 1e-6 }, Adjacency::ReplaceOne, 40).unwrap();
+            let event = noise.event(Kind::Classes);
+            let (first, seed) = (data(None, rows_per_unit), Entropy::simulated(5));
+            let mut run = Run::recorded(&first, &engine, &seed, &event).unwrap();
+            let out = noise.release(&mut run, &measures).unwrap();
+            let transcript: Arc<_> = run.transcript().unwrap();
+            let mut moved = 0;
+            for label in [0.0, 1.0, 77.0, UNKNOWN, f32::NAN] {
+                for other in [Some(([1, 1], label)), Some(([0, 2], label)), Some(([9, 9], label)), None] {
+                    let (second, seed) = (data(Some(other), rows_per_unit), Entropy::simulated(5));
+                    let mut run = Run::replayed(&second, &engine, &seed, &event, &transcript).unwrap();
+                    assert_eq!(noise.release(&mut run, &measures).unwrap(), out);
+                    for movement in run.movements().unwrap() {
+                        assert!(movement.holds(Adjacency::ReplaceOne), "{label}: {movement:?}");
+                        moved = moved.max(movement.moved);
+                    }
+                }
+            }
+            assert!(moved > 0, "some neighbour moves it");
+        }
+        // Hardly any noise: 40 known labels, all of them right; a null row has none.
+        for (changed, known) in [(None, 40.0), (Some(None), 39.0)] {
+            let noise = SumNoise::meeting(Kind::Classes, Target { epsilon: 1e4, delta: 1e-6 }, Adjacency::ZeroOut, 40).unwrap();
+            let (records, seed) = (data(changed, None), Entropy::simulated(5));
+            let mut run = Run::begin(&records, &engine, &seed, &noise.event(Kind::Classes)).unwrap();
+            let sums = noise.release(&mut run, &measures).unwrap();
+            assert!((sums[0] - known).abs() < 0.5 && (sums[1] - known).abs() < 0.5, "{sums:?}");
         }
     }
 }

@@ -10,7 +10,8 @@
 //! noise is a multiple of it. A unit of several rows has its rows divided by their number. Composition is exact, as Gaussians.
 //!
 //! *Accuracy.* The noise that all steps leave in a score is about learning rate x steps x C / (1 - momentum) over n mu, whatever the number of features; it is set to a part of what scores spread over. So the model
-//! is as smooth as the noise asks for. With n mu below a few hundred a linear model may do better.
+//! is as smooth as the noise asks for. At the end weights that belong together are made shorter by the noise that is known to be in them, and by what rows of a sample add by chance.
+//! With n mu below a few hundred a linear model may do better.
 //!
 //! *Needs.* A table; two or more classes, or a number between bounds; delta > 0. All adjacencies, units of several rows. Time: a pass over the cells for each step.
 //!

@@ -94,7 +94,7 @@ def run(command):
 def fit(binary, p, out, epsilon, delta, adjacency, extra=()):
     model = os.path.join(out, "model.json")
     run([binary, "fit", *p["train"], "--schema", p["schema"], "--epsilon", str(epsilon), "--delta", repr(delta), "--adjacency",
-         adjacency, "--out", model, "--format", "json", *extra])
+         adjacency, "--out", model, "--force", "--format", "json", *extra])
     return run([binary, "evaluate", "--model", model, *p["test"], "--format", "json"])
 
 
@@ -164,4 +164,5 @@ def main():
             print("| %s | %g, %.2g | %s | %s | %.2g | %.6g | %s |" % (name, epsilon, delta, adjacency, text, deviation, plain, bar), flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

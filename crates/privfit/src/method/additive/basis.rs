@@ -12,6 +12,8 @@ const COSINES: usize = 6;
 const OF_NUMBER: usize = 2 * (COSINES + 1) + 2;
 /// Size of the line beside the first cosine.
 const LINE: f64 = 0.7;
+/// Least squared correlation of the line with the first cosine where what is straight becomes one feature.
+const STRAIGHT: f64 = 0.8;
 /// An anchor with more than this share has an indicator, and its column functions of the rest.
 const HEAVY: f64 = 0.15;
 /// Missing cells with more than this share have an indicator.
@@ -35,8 +37,6 @@ pub(super) struct KnownColumn {
     features: Vec<Vec<f64>>,
     /// Their mean square.
     square: f64,
-    /// Whether the first two are a line and the first cosine.
-    straight: bool,
     /// Features for pairs.
     in_pair: Vec<Vec<f64>>,
     in_screen: Vec<Vec<f64>>,
@@ -54,7 +54,7 @@ pub(super) fn width(kind: &CellKind) -> usize {
 /// categories the indicators, and the cosines of an order.
 pub(super) fn groups(kind: &CellKind) -> Vec<usize> {
     match kind {
-        CellKind::Number { .. } => vec![2, COSINES - 1, OF_NUMBER - COSINES - 1],
+        CellKind::Number { .. } => vec![1, COSINES, OF_NUMBER - COSINES - 1],
         CellKind::Category { ordered: true, .. } => vec![kind.count(), COSINES],
         CellKind::Category { .. } => vec![kind.count()],
     }
@@ -135,6 +135,27 @@ fn centre(features: &mut [Vec<f64>], shares: &[f64]) -> f64 {
     square
 }
 
+/// Takes the line, which is the first feature, out of all others and gives it the squared length that they lose: what is straight is one feature, and the others are what bends.
+fn straighten(features: &mut [Vec<f64>], shares: &[f64]) {
+    let width = features.first().map_or(0, Vec::len);
+    centre(features, shares);
+    let product = |features: &[Vec<f64>], f: usize| features.iter().zip(shares).map(|(v, s)| s * v[0] * v[f]).sum::<f64>();
+    let own = product(features, 0);
+    let rank: f64 = features.iter().zip(shares).map(|(v, s)| s * v[1] * v[1]).sum();
+    // A line that has little to do with ranks is mostly a tail.
+    if !(own > 1e-12) || product(features, 1).powi(2) < STRAIGHT * own * rank {
+        return;
+    }
+    let mut gained = 0.0;
+    for f in 1..width {
+        let part = product(features, f) / own;
+        features.iter_mut().for_each(|v| v[f] -= part * v[0]);
+        gained += part * part * own;
+    }
+    let longer = ((own + gained) / own).sqrt();
+    features.iter_mut().for_each(|v| v[0] *= longer);
+}
+
 fn scale(features: &mut [Vec<f64>], by: f64) {
     features.iter_mut().flatten().for_each(|x| *x *= by);
 }
@@ -164,13 +185,11 @@ impl KnownColumn {
         let functions = |part: &dyn Fn(usize) -> bool, count: usize, power: f64| -> Vec<Vec<f64>> {
             let own = among(&shares, part);
             let (ranks, line) = (ranks(&own), standardised(&middles, &own));
-            let cell = |i: usize| -> Vec<f64> {
-                match part(i) {
-                    true => [LINE * line[i]].into_iter().chain(cosines(ranks[i], count, power)).collect(),
-                    false => vec![0.0; count + 1],
-                }
-            };
-            (0..cells).map(cell).collect()
+            let cell = |i: usize| -> Vec<f64> { [LINE * line[i]].into_iter().chain(cosines(ranks[i], count, power)).collect() };
+            let mut all: Vec<Vec<f64>> = (0..cells).map(cell).collect();
+            straighten(&mut all, &own);
+            (0..cells).filter(|i| !part(*i)).for_each(|i| all[i].fill(0.0));
+            all
         };
         let known = |i: usize| i != missing;
         let mut features = functions(&known, COSINES, 1.0);
@@ -189,7 +208,6 @@ impl KnownColumn {
             ranks: Some(ranked),
             features,
             square,
-            straight: true,
             shares,
         }
     }
@@ -226,7 +244,7 @@ impl KnownColumn {
         };
         let in_pair = if ordered && unlisted > IN_PAIR { waves(IN_PAIR, 1.0) } else { indicators() };
         let in_screen = if ordered { waves(IN_SCREEN, 0.5) } else { indicators() };
-        KnownColumn { ranks: ordered.then_some(ranked), features, square, straight: false, in_pair, in_screen, shares }
+        KnownColumn { ranks: ordered.then_some(ranked), features, square, in_pair, in_screen, shares }
     }
 
     /// At most so many groups of neighbouring cells of about equal shares, those without an order as they come; the last cell has its own.
@@ -287,15 +305,23 @@ pub(super) struct Basis {
 
 /// The features of all columns, and of chosen pairs with a weight each, which have half of the squared length where there are any;
 /// zeros up to the planned number.
-pub(super) fn features(known: &[KnownColumn], chosen: &[(usize, usize, f64)], dimension: usize) -> privfit_kernel::Result<Basis> {
+pub(super) fn features(
+    known: &[KnownColumn],
+    emphasis: &[f64],
+    chosen: &[(usize, usize, f64)],
+    dimension: usize,
+) -> privfit_kernel::Result<Basis> {
     // A block of mean square q has the length q^(1/4): long ones count for more, but less than they would.
     let mut columns: Vec<ColumnFeatures> = Vec::new();
     let (mut scales, mut squares): (Vec<f64>, Vec<f64>) = Default::default();
     for column in known {
         let (root, mut cells) = (column.square.max(1e-12).powf(-0.25), column.features.clone());
         scale(&mut cells, root);
+        let first = squares.len();
+        let of = |f: usize| emphasis.get(first + f).copied().unwrap_or(1.0);
+        cells.iter_mut().for_each(|v| v.iter_mut().enumerate().for_each(|(f, x)| *x *= of(f)));
         squares.extend(mean_squares(&cells, &column.shares));
-        scales.resize(squares.len(), root);
+        scales.extend((0..squares.len() - first).map(|f| root * of(f)));
         columns.push(ColumnFeatures { cells });
     }
     let lengths: f64 = squares.iter().sum();
@@ -304,15 +330,6 @@ pub(super) fn features(known: &[KnownColumn], chosen: &[(usize, usize, f64)], di
     columns.iter_mut().for_each(|c| scale(&mut c.cells, unit));
     scales.iter_mut().for_each(|s| *s *= unit);
     squares.iter_mut().for_each(|q| *q *= unit * unit);
-    let mut first = 0;
-    for column in known {
-        if column.straight {
-            // The line and the first cosine are nearly the same function.
-            let both = squares[first] + squares[first + 1];
-            squares[first..first + 2].fill(both);
-        }
-        first += column.features.first().map_or(0, Vec::len);
-    }
     let weights: f64 = chosen.iter().map(|c| c.2 * c.2).sum();
     let mut pairs: Vec<PairFeatures> = Vec::new();
     for (i, j, weight) in chosen {
@@ -338,4 +355,35 @@ pub(super) fn features(known: &[KnownColumn], chosen: &[(usize, usize, f64)], di
     squares.resize(dimension - 1, 0.0);
     squares.push(CONSTANT * CONSTANT);
     Ok(Basis { features: CellFeatures::new(&columns, &pairs, CONSTANT)?.padded(dimension)?, scales, squares })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of any column: a straight line is one feature, nothing else has a part of it, and all features together are as long as before.
+    #[test]
+    fn what_is_straight_is_one_feature() {
+        let shares = normal(&[4.0, 1.0, 0.5, 2.0, 0.0, 9.0]);
+        let ranked = ranks(&shares);
+        let line = [-2.0, -0.5, 0.1, 0.4, 3.0, 3.5];
+        let mut features: Vec<Vec<f64>> =
+            (0..6).map(|i| [line[i]].into_iter().chain(cosines(ranked[i], 4, 1.0)).collect()).collect();
+        let before = centre(&mut features.clone(), &shares);
+        straighten(&mut features, &shares);
+        let product = |f: usize, g: usize| features.iter().zip(&shares).map(|(v, s)| s * v[f] * v[g]).sum::<f64>();
+        assert!((1..5).all(|f| product(0, f).abs() < 1e-12));
+        assert!(((0..5).map(|f| product(f, f)).sum::<f64>() - before).abs() < 1e-12);
+        let slope = |i: usize| (features[i + 1][0] - features[i][0]) / (line[i + 1] - line[i]);
+        assert!((0..5).all(|i| (slope(i) / slope(0) - 1.0).abs() < 1e-9));
+        // A column with one value has no line, and stays as it is.
+        let mut flat = vec![vec![1.0, 2.0]; 3];
+        straighten(&mut flat, &[0.2, 0.3, 0.5]);
+        assert!(flat.iter().flatten().all(|x| x.abs() < 1e-12));
+    }
+
+    fn normal(counts: &[f64]) -> Vec<f64> {
+        let sum: f64 = counts.iter().sum();
+        counts.iter().map(|c| c / sum).collect()
+    }
 }

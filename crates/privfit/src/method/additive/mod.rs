@@ -10,7 +10,7 @@
 //! noise is a multiple of it. A unit of several rows has its rows divided by their number. Composition is exact, as Gaussians.
 //!
 //! *Accuracy.* The noise that all steps leave in a score is about learning rate x steps x C / (1 - momentum) over n mu, whatever the number of features; it is set to a part of what scores spread over. So the model
-//! is as smooth as the noise asks for. At the end weights that belong together are made shorter by the noise that is known to be in them, and by what rows of a sample add by chance.
+//! is as smooth as the noise asks for. On the way features that look like chance become shorter, at the end weights: the noise in them is known, and what rows of a sample add by chance is estimated (`chance.rs`).
 //! With n mu below a few hundred a linear model may do better.
 //!
 //! *Needs.* A table; two or more classes, or a number between bounds; delta > 0. All adjacencies, units of several rows. Time: a pass over the cells for each step.
@@ -18,6 +18,7 @@
 //! *Reference.* Additive models: Hastie and Tibshirani 1986. With noise on histograms of residuals: Nori et al. 2021 (DP-EBM). Descent on smooth features of private ranks, chosen pairs and random trees are ours.
 
 mod basis;
+mod chance;
 mod histogram;
 mod program;
 mod run;
@@ -48,7 +49,7 @@ settings! {
         /// questions of a tree
         depth: u64 = 4, 1.0..=8.0;
         /// noise that all steps may leave in a score, over what scores spread over
-        smoothness: f64 = 0.7, 0.01..=100.0;
+        smoothness: f64 = 0.65, 0.01..=100.0;
         /// the same for trees
         tree_smoothness: f64 = 0.2, 0.01..=100.0;
         /// part of the residuals that are not clipped, for a number
@@ -56,7 +57,7 @@ settings! {
         /// part of the squared privacy loss for trees
         tree_share: f64 = 0.4, 0.01..=0.9;
         /// part of the squared privacy loss for the choice of pairs
-        pair_share: f64 = 0.05, 0.001..=0.5;
+        pair_share: f64 = 0.08, 0.001..=0.5;
     }
 }
 
@@ -170,7 +171,9 @@ fn plan(problem: &Problem, settings: AdditiveSettings) -> Result<Box<dyn Plan>> 
     // Where the clip is looked at again, and where pairs join.
     let looks: &[u64] = if number { &[0, t / 8, t / 3, 2 * t / 3] } else { &[] };
     let join = if pairs > 0 { 2 * t / 5 } else { t };
-    let mut stops: Vec<u64> = looks.iter().copied().chain([join]).filter(|s| *s < t).collect();
+    // Features that look like chance become shorter here, and once more where pairs join.
+    let emphasis = t / 4;
+    let mut stops: Vec<u64> = looks.iter().copied().chain([join, emphasis]).filter(|s| *s < t).collect();
     stops.sort_unstable();
     stops.dedup();
     let (mut at, mut joined) = (0, false);
@@ -184,6 +187,9 @@ fn plan(problem: &Problem, settings: AdditiveSettings) -> Result<Box<dyn Plan>> 
         steps(&mut actions, stop, joined);
         if looks.contains(&stop) {
             actions.push(Action::Residuals);
+        }
+        if stop == emphasis {
+            actions.push(Action::Emphasis);
         }
         if stop == join {
             actions.push(Action::Screen);

@@ -22,6 +22,8 @@ pub(super) enum Action {
     Steps(u64),
     /// Gradients of all products of two columns.
     Screen,
+    /// No release: features that say something become longer.
+    Emphasis,
     /// Steps on the features of columns and chosen pairs.
     PairSteps(u64),
     /// Sums over the leaves of a batch of trees, so many batches.
@@ -111,8 +113,8 @@ impl Program {
         let steps = |n: u64, pairs: bool| -> Result<Event> {
             Ok(gradients(mechanisms.step, self.dimension(grid, pairs) * self.outputs)?.repeated(n))
         };
-        let event = |action: &Action| -> Result<Event> {
-            Ok(match action {
+        let event = |action: &Action| -> Result<Option<Event>> {
+            Ok(Some(match action {
                 Action::Counts => mechanisms.counts.event(grid.counts().iter().sum()),
                 Action::Target => mechanisms.target.event(target::dimension(self.outputs)),
                 Action::Residuals => mechanisms.residuals.event(RESIDUALS),
@@ -120,8 +122,10 @@ impl Program {
                 Action::PairSteps(n) => steps(*n, true)?,
                 Action::Screen => gradients(mechanisms.screen, basis::screen_dimension(grid))?,
                 Action::Leaves(n) => gradients(mechanisms.leaves, self.batch * (1 << self.depth) * self.outputs)?.repeated(*n),
-            })
+                Action::Emphasis => return Ok(None),
+            }))
         };
-        Ok(Event::Compose(self.actions.iter().map(event).collect::<Result<_>>()?))
+        let events = self.actions.iter().filter_map(|action| event(action).transpose());
+        Ok(Event::Compose(events.collect::<Result<_>>()?))
     }
 }

@@ -17,47 +17,43 @@ const LONGEST_STEP: [f64; 2] = [24.0, 12.0];
 const STANDS_OUT: f64 = 3.0;
 /// The last part of the steps, whose weights are averaged.
 const AVERAGED: f64 = 0.2;
-/// Parts that are taken out of the squared length of a group of weights: of the noise, and of what the rows of a sample add by chance. Both are estimated.
-const REMOVED: [f64; 2] = [0.5, 0.8];
-/// What is left of a group that looks like chance alone.
-const LEAST_PART: f64 = 0.1;
-/// How much more curved the loss is along a feature than it would be if no column had to do with another.
-const MUTUAL: f64 = 1.4;
 /// Least clip of a residual.
 pub(super) const LEAST_CLIP: f64 = 0.01;
 
 /// What is known on the way: released or computed from what was, but for the factors of rows, which the kernel keeps to itself.
-struct State<'d> {
+pub(super) struct State<'d> {
     everyone: Batch<'d>,
     known: Vec<KnownColumn>,
     /// Where scores begin, and what they spread over.
     offsets: Vec<f64>,
     scale: f64,
     /// Second derivative of the loss at the average row.
-    curvature: f64,
-    clip: f64,
+    pub(super) curvature: f64,
+    pub(super) clip: f64,
     rows: Option<CellRows>,
-    chosen: Vec<(usize, usize, f64)>,
+    pub(super) chosen: Vec<(usize, usize, f64)>,
     /// Whether pairs have joined, be it none.
     paired: bool,
-    weights: Vec<f64>,
+    /// What features of columns are multiplied by, after a look at which of them say something.
+    pub(super) emphasis: Vec<f64>,
+    pub(super) weights: Vec<f64>,
     moves: Vec<f64>,
     sum: Vec<f64>,
-    summed: f64,
+    pub(super) summed: f64,
     step: u64,
     /// The most that the variance of the noise in each weight of a score can be, after the last step.
-    variance: Vec<f64>,
+    pub(super) variance: Vec<f64>,
     /// The features of steps, one basis after the other.
-    eras: Vec<Era>,
+    pub(super) eras: Vec<Era>,
     /// The rate of each step, and the noise that it put into each weight's move, as a standard deviation.
-    noise: Vec<(f64, f64)>,
+    pub(super) noise: Vec<(f64, f64)>,
 }
 
 /// Steps with the same features.
-struct Era {
-    first: usize,
-    scales: Vec<f64>,
-    squares: Vec<f64>,
+pub(super) struct Era {
+    pub(super) first: usize,
+    pub(super) scales: Vec<f64>,
+    pub(super) squares: Vec<f64>,
 }
 
 impl Additive {
@@ -81,6 +77,7 @@ impl Additive {
             rows: None,
             chosen: Vec::new(),
             paired: false,
+            emphasis: Vec::new(),
             weights: Vec::new(),
             moves: Vec::new(),
             sum: Vec::new(),
@@ -98,6 +95,10 @@ impl Additive {
                 Action::Residuals => self.residuals(run, &mut state)?,
                 Action::Steps(n) | Action::PairSteps(n) => self.descend(run, &mut state, *n, progress)?,
                 Action::Screen => self.screen(run, &mut state)?,
+                Action::Emphasis => {
+                    self.emphasise(&mut state);
+                    self.rebase(&mut state)?;
+                }
                 Action::Leaves(n) => trees = self.grow(run, &mut state, *n, progress)?,
             }
         }
@@ -124,7 +125,7 @@ impl Additive {
     /// Changes the features, and the weights with them so that no curve changes.
     fn rebase(&self, state: &mut State<'_>) -> Result<()> {
         let dimension = self.program.dimension(&self.grid, !state.chosen.is_empty() || state.paired);
-        let Basis { features, scales, squares } = basis::features(&state.known, &state.chosen, dimension)?;
+        let Basis { features, scales, squares } = basis::features(&state.known, &state.emphasis, &state.chosen, dimension)?;
         let old = state.eras.last().map_or(&[][..], |era| &era.scales);
         let change = |weights: &[f64]| -> Vec<f64> {
             let mut out = vec![0.0; dimension * self.program.outputs];
@@ -141,29 +142,6 @@ impl Additive {
         state.eras.push(Era { first: state.noise.len(), scales, squares });
         state.rows = Some(state.everyone.cell_rows(features)?);
         Ok(())
-    }
-
-    /// Variance of the average of so many last weights, for each feature: from the noise, and because rows are a sample. A second derivative of the loss of 0
-    /// pulls nothing back, and gives the most that the noise can be.
-    fn variances(&self, state: &State<'_>, last: usize, curvature: f64) -> Vec<[f64; 2]> {
-        let Some(now) = state.eras.last() else { return Vec::new() };
-        // Mean square of a derivative: of a class that of its chance, less what the clip takes; of a number about half of the squared clip.
-        let residual = match self.task {
-            Task::Number => 0.5 * state.clip * state.clip,
-            _ => 0.7 * state.curvature,
-        };
-        let of = |j: usize| {
-            let step = |(t, (rate, deviation)): (usize, &(f64, f64))| {
-                let era = state.eras.iter().rfind(|era| era.first <= t).unwrap_or(now);
-                let (scale, square) = (era.scales.get(j).unwrap_or(&0.0), era.squares.get(j).unwrap_or(&0.0));
-                let by = if now.scales[j] > 0.0 { scale / now.scales[j] } else { 0.0 };
-                NoisyMove { pull: rate * curvature * square, noise: deviation * by, rate: rate * by }
-            };
-            let moves: Vec<NoisyMove> = state.noise.iter().enumerate().map(step).collect();
-            let sampled = residual * now.squares[j] / self.rows;
-            [left_over(&moves, last), carried(&moves, last).powi(2) * sampled]
-        };
-        (0..now.scales.len()).map(of).collect()
     }
 
     fn target(&self, run: &mut Run<'_>, state: &mut State<'_>) -> Result<()> {
@@ -289,27 +267,6 @@ impl Additive {
         }
     }
 
-    /// Weights that belong together are made shorter by the part of their squared length that is noise, which is known: what steps put into each weight
-    /// stays there, or is moved less far by later gradients.
-    fn shrink(&self, state: &mut State<'_>) {
-        let last = state.summed as usize;
-        let variances = self.variances(state, last, MUTUAL * state.curvature);
-        let dimension = variances.len();
-        let groups = basis::all_groups(&self.grid, &state.chosen);
-        for own in state.weights.chunks_mut(dimension) {
-            let mut first = 0;
-            for count in &groups {
-                let (group, chance) = (&mut own[first..first + count], &variances[first..first + count]);
-                first += count;
-                let square: f64 = group.iter().map(|w| w * w).sum();
-                let chance: f64 = chance.iter().flat_map(|v| v.iter().zip(REMOVED)).map(|(v, part)| v * part).sum();
-                let part = 1.0 - chance / square.max(1e-300);
-                group.iter_mut().for_each(|w| *w *= part.max(LEAST_PART));
-            }
-        }
-        state.variance = self.variances(state, last, 0.0).iter().map(|v| v[0]).collect();
-    }
-
     /// Chooses the pairs whose products stand out of the noise, and makes room for them.
     fn screen(&self, run: &mut Run<'_>, state: &mut State<'_>) -> Result<()> {
         let columns: Vec<PairColumn> = state.known.iter().map(|c| c.screened(self.grid.columns.len())).collect();
@@ -337,6 +294,7 @@ impl Additive {
         found.sort_by(|a, b| b.0.total_cmp(&a.0));
         state.chosen = found.into_iter().take(self.program.pairs).map(|f| f.1).collect();
         state.paired = true;
+        self.emphasise(state);
         self.rebase(state)
     }
 
@@ -454,42 +412,6 @@ fn chance_variance(offsets: &[f64]) -> f64 {
         several => 1.0 / several.len() as f64,
     };
     p * (1.0 - p)
-}
-
-/// A move of a weight: how far the weight pulls it back, its noise as a standard deviation, and how far a gradient of 1 goes.
-struct NoisyMove {
-    pull: f64,
-    noise: f64,
-    rate: f64,
-}
-
-/// Variance of the average of the last weights from the noise of moves.
-fn left_over(moves: &[NoisyMove], last: usize) -> f64 {
-    // Covariance of the weight, its move, and the sum of the last weights.
-    let [mut ww, mut wm, mut mm, mut ws, mut ms, mut ss] = [0.0; 6];
-    for (t, NoisyMove { pull, noise, .. }) in moves.iter().enumerate() {
-        // move = MOMENTUM move - pull weight + noise; weight = weight + move.
-        let (new_mm, new_wm) =
-            (MOMENTUM * MOMENTUM * mm - 2.0 * MOMENTUM * pull * wm + pull * pull * ww + noise * noise, MOMENTUM * wm - pull * ww);
-        let new_ms = MOMENTUM * ms - pull * ws;
-        (ww, wm, mm) = (ww + 2.0 * new_wm + new_mm, new_wm + new_mm, new_mm);
-        (ws, ms) = (ws + new_ms, new_ms);
-        if t + last >= moves.len() {
-            (ss, ws, ms) = (ss + 2.0 * ws + ww, ws + ww, ms + wm);
-        }
-    }
-    ss / (last.max(1) as f64).powi(2)
-}
-
-/// How far the average of the last weights follows a gradient of 1 that is the same in all steps.
-fn carried(moves: &[NoisyMove], last: usize) -> f64 {
-    let [mut weight, mut way, mut sum] = [0.0; 3];
-    for (t, NoisyMove { pull, rate, .. }) in moves.iter().enumerate() {
-        way = MOMENTUM * way - pull * weight + rate;
-        weight += way;
-        sum += if t + last >= moves.len() { weight } else { 0.0 };
-    }
-    sum / last.max(1) as f64
 }
 
 /// Numbers that overflowed are released ones; a model file holds finite ones.

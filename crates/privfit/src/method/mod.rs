@@ -321,6 +321,15 @@ pub enum Noise {
         /// Standard deviations of the residuals at which that step clips them.
         clip: f64,
     },
+    /// On sums over cells.
+    Cells {
+        /// Rows over the noise of a single release with the whole budget.
+        signal: f64,
+        /// Columns.
+        columns: f64,
+        /// Whether there are trees.
+        trees: bool,
+    },
 }
 
 /// A plan: complete before data are opened.

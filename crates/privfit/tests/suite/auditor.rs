@@ -178,8 +178,13 @@ const CORRECT: [Shown; 39] = {
 };
 
 fn shipped(case: &Shown, rows: u64) -> Shipped {
+    shipped_at(case, rows, Question::default().epsilon)
+}
+
+fn shipped_at(case: &Shown, rows: u64, epsilon: f64) -> Shipped {
     let (method, loss, set, adjacency, _) = case;
     let question = Question {
+        epsilon,
         method: method.to_string(),
         loss: Some(loss.to_string()),
         rows,
@@ -231,6 +236,44 @@ fn correct_configurations_pass() {
         assert!(!repeat::always_same(&subject, &pairs[0].a).unwrap(), "{}", subject.name());
     }
     println!("{} configurations, {before} pairs", CORRECT.len());
+}
+
+/// Additive models in two worlds at a small and at a large epsilon: all stages with few steps, and the default program. Three rows, of which one differs in the way that shows most.
+/// A sweep makes thirty times as many runs.
+#[test]
+fn additive_models_stay_below_small_and_large_claims() {
+    use Adjacency::{AddRemove, ReplaceOne, ZeroOut};
+    let times = if std::env::var_os("PRIVFIT_SWEEP").is_some() { 30 } else { 1 };
+    let cases: [(Shown, usize); 7] = [
+        (("additive", "logistic", FEW, ZeroOut, 0.0), 1500),
+        (("additive", "logistic", FEW, ReplaceOne, 0.0), 1500),
+        (("additive", "softmax", &[("steps", 3.0), ("trees", 2.0)], AddRemove, 0.0), 1500),
+        (("additive", "fractional", FEW, ZeroOut, 0.0), 1500),
+        // Nearly all of the budget in one release.
+        (("additive", "logistic", &[("steps", 1.0), ("pairs", 0.0), ("trees", 0.0)], ZeroOut, 0.0), 3000),
+        (("additive", "logistic", &[], ZeroOut, 0.0), 150),
+        (("additive", "fractional", &[], ReplaceOne, 0.0), 150),
+    ];
+    for epsilon in [1.0, 8.0] {
+        for (case, runs) in &cases {
+            let subject = shipped_at(case, 3, epsilon);
+            let pairs = subject.row_maker().unwrap().telling(3, case.3, &[]);
+            let best = distribution::telling(&subject, &pairs, 60).unwrap();
+            let found = two_worlds(&subject, &pairs[best], runs * times);
+            let mu = subject.claim().mu.unwrap();
+            println!(
+                "epsilon {epsilon}, {} {}, {} steps: at least epsilon {:.2}, mu {:.2} of {mu:.2}, shift {:.2} ({})",
+                subject.name(),
+                case.3,
+                case.2.first().map_or(200.0, |s| s.1),
+                found.epsilon,
+                found.mu,
+                found.shift,
+                found.pair
+            );
+            assert!(found.violations.is_empty() && found.mu <= mu && found.epsilon <= epsilon, "{case:?} {epsilon}: {found:?}");
+        }
+    }
 }
 
 /// Schemas of other shapes: categories, logarithms, sparse rows, rows on the sphere, several classes.

@@ -408,6 +408,36 @@ fn much_budget_gives_the_optimum() {
     }
 }
 
+/// Trees on columns that are nearly always 0, so that one leaf holds most rows: steps are short enough for it, and with much budget trees do not harm what curves learned.
+#[test]
+fn trees_are_stable_where_one_leaf_holds_most_rows() {
+    for (task, loss) in [(TASKS[0], "logistic"), (TASKS[1], "softmax"), (TASKS[3], "fractional")] {
+        let mut random = Random(0x9e37_79b9_7f4a_7c15);
+        let line = |_| {
+            let rarely = |x: f64, random: &mut Random| if random.next() < 0.1 { x } else { 0.0 };
+            let (x, z) = (rarely(3.0 * random.next(), &mut random), rarely(100.0 * random.next(), &mut random));
+            let c = if random.next() < 0.9 { "p" } else { "q" };
+            let score = 0.5 * x + 0.02 * z + 2.0 * (random.next() + random.next() - 1.0);
+            let y = match loss {
+                "logistic" => if score > 0.3 { "yes" } else { "no" }.to_string(),
+                "softmax" => ["a", "b", "c"][usize::from(score > -0.3) + usize::from(score > 0.5)].to_string(),
+                _ => score.clamp(-5.0, 5.0).to_string(),
+            };
+            format!("{x},{c},{z},0,{y}")
+        };
+        let lines: Vec<String> = (0..4000).map(line).collect();
+        let case = Case { method: "additive", loss, adjacency: Adjacency::ZeroOut, task, pure: false };
+        let with = |trees: f64| {
+            let mut job = case.job(4000, 50.0);
+            job.settings.0.extend([("steps".into(), 100.0), ("pairs".into(), 0.0), ("trees".into(), trees)]);
+            let (prepared, entropy) = (prepare(&job, 4000, false).unwrap(), Entropy::simulated(3));
+            mean_loss(&train(&prepared, &dataset(&prepared, &lines, &entropy), &entropy, 2), &case, &lines)
+        };
+        let (none, many) = (with(0.0), with(200.0));
+        assert!(many < none + 0.005, "{loss}: {many} with trees, {none} without");
+    }
+}
+
 /// Empty, one row, constant, bad and huge cells: an answer, finite, of the same shape.
 #[test]
 fn every_data_set_gets_an_answer() {

@@ -2,6 +2,8 @@
 
 /// Neighbouring cells are taken together until their count is so many standard deviations of its noise.
 const STANDS_OUT: f64 = 2.0;
+/// A cell whose own count is so many of them shares with none before it.
+const ALONE: f64 = 4.0;
 
 /// Shares of the cells of a category, from counts with noise of this deviation.
 pub(super) fn shares(counts: &[f64], deviation: f64) -> Vec<f64> {
@@ -11,8 +13,12 @@ pub(super) fn shares(counts: &[f64], deviation: f64) -> Vec<f64> {
 /// Shares of cells that have an order: neighbours are merged until they stand out of the noise, and share evenly what they have.
 pub(super) fn ordered_shares(counts: &[f64], deviation: f64) -> Vec<f64> {
     let mut bins: Vec<(usize, f64)> = Vec::new();
-    let (mut cells, mut sum) = (0usize, 0.0);
+    let (mut cells, mut sum) = (0usize, 0.0f64);
     for count in counts {
+        if cells > 0 && *count > ALONE * deviation {
+            bins.push((cells, sum.max(0.0)));
+            (cells, sum) = (0, 0.0);
+        }
         cells += 1;
         sum += count;
         if sum > STANDS_OUT * deviation * (cells as f64).sqrt() {
@@ -65,8 +71,11 @@ mod tests {
             }
         }
         // Cells that do not stand out share with a neighbour.
-        let merged = ordered_shares(&[100.0, 1.0, 1.0, 100.0], 2.0);
-        assert!((merged[0] - 0.495).abs() < 0.01 && (merged[1] - merged[3]).abs() < 1e-12 && merged[1] > 0.15, "{merged:?}");
+        let merged = ordered_shares(&[100.0, 1.0, 1.0, 6.0], 2.0);
+        assert!((merged[0] - 0.925).abs() < 0.01 && (merged[1] - merged[3]).abs() < 1e-12 && merged[1] > 0.02, "{merged:?}");
+        // A cell that stands out keeps what it has, also after empty ones.
+        let alone = ordered_shares(&[1.0, -1.0, 0.5, 100.0, 100.0, 0.0], 2.0);
+        assert!(alone[3] > 0.47 && alone[..3].iter().all(|s| *s < 0.01), "{alone:?}");
         assert_eq!(ranks(&[0.5, 0.25, 0.25]), [0.25, 0.625, 0.875]);
     }
 }

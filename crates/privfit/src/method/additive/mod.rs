@@ -287,9 +287,7 @@ impl Plan for Additive {
     }
 
     fn noise(&self) -> Noise {
-        let deviation = self.gradient_noise();
-        let way = self.settings.smoothness * self.rows / deviation;
-        Noise::Gradient { deviation, ridge: self.rows / way.max(1e-9) }
+        Noise::Cells { signal: self.signal, columns: self.grid.columns.len() as f64, trees: self.program.batches() > 0 }
     }
 
     fn steps(&self) -> u64 {

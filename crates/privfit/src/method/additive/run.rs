@@ -9,10 +9,14 @@ use crate::additive::{AdditiveModel, Cells, Curve, PairTerm, Question, TreeTerm,
 use crate::error::Result;
 use crate::loss::Link;
 use crate::schema::Task;
-use privfit_kernel::{AllPairs, Batch, CellPoint, CellRows, Gaussian, Loss, MOST_GROUPS, PairColumn, Run, leaf_feature};
+use privfit_kernel::{
+    AllPairs, Batch, CellPoint, CellRows, CellTree, Gaussian, Loss, MOST_GROUPS, PairColumn, Run, leaf_feature,
+};
 
 /// Longest step of one score, and of several.
-const LONGEST_STEP: [f64; 2] = [24.0, 12.0];
+const LONGEST_STEP: [f64; 2] = [18.0, 9.0];
+/// How far a batch of trees goes to the best leaves, at the most: 2 would be as far beyond them.
+const LONGEST_LEAF: f64 = 1.5;
 /// Standard deviations of its noise by which a pair must stand out.
 const STANDS_OUT: f64 = 3.0;
 /// The last part of the steps, whose weights are averaged.
@@ -335,12 +339,15 @@ impl Additive {
         };
         let squares: f64 = (0..batches).map(|i| b as f64 * shorter(i).powi(2)).sum();
         let wanted = self.settings.tree_smoothness * state.scale / (noise * squares.sqrt());
-        // A batch may not go further than the residuals of its leaves.
-        let curved = match self.link {
-            Link::Identity | Link::Log => state.curvature,
-            _ => 0.2,
+        // However many rows a leaf holds: the loss is at most so much curved.
+        let curved = match (self.link, k) {
+            (Link::Identity | Link::Log, _) => state.curvature,
+            (_, 1) => 0.25,
+            _ => 0.5,
         };
-        let rate = wanted.min(0.5 / b as f64 * leaves as f64 / (curved * self.rows));
+        let longest = LONGEST_LEAF / (b as f64 * curved * self.rows);
+        let rate =
+            |tree: &CellTree| -> Vec<f64> { forest.most(tree).iter().map(|most| wanted.min(longest / most.max(1e-9))).collect() };
         let mut out = Vec::new();
         for batch in 0..batches {
             let trees: Vec<_> = (0..b).map(|_| forest.tree(self.program.depth, &mut random)).collect();
@@ -349,7 +356,8 @@ impl Additive {
                 let sum = state.everyone.leaf_sums(&noise, &scores, &trees, &loss)?;
                 run.release(noise, &sum)
             })?;
-            let values: Vec<f64> = sums.iter().map(|s| -rate * shorter(batch) * s / leaf_feature(b)).collect();
+            let rates: Vec<f64> = trees.iter().flat_map(|tree| rate(tree).repeat(k)).collect();
+            let values: Vec<f64> = sums.iter().zip(rates).map(|(s, rate)| -rate * shorter(batch) * s / leaf_feature(b)).collect();
             state.everyone.add_leaves(&mut scores, &trees, &values)?;
             for (tree, own) in trees.iter().zip(values.chunks(leaves * k)) {
                 let questions = tree.splits.iter().map(|s| Question { column: s.column, yes: Cells::of(&s.yes) }).collect();

@@ -29,6 +29,7 @@ pub(super) struct Forest {
     /// The same by what the additive model says about a category.
     by_score: Vec<Option<Vec<f64>>>,
     cells: Vec<usize>,
+    shares: Vec<Vec<f64>>,
 }
 
 impl Forest {
@@ -57,6 +58,7 @@ impl Forest {
             ranks: known.iter().map(|c| c.ranks.clone()).collect(),
             by_score: known.iter().zip(curves).map(by_score).collect(),
             cells: known.iter().map(|c| c.shares.len()).collect(),
+            shares: known.iter().map(|c| c.shares.clone()).collect(),
         }
     }
 
@@ -76,5 +78,37 @@ impl Forest {
             CellSplit { column, yes }
         };
         CellTree { splits: (0..depth).map(|_| split(random)).collect() }
+    }
+
+    /// The most that each leaf can hold of all rows, whatever one column has to do with another: the least share of the cells that a leaf allows in a column.
+    pub(super) fn most(&self, tree: &CellTree) -> Vec<f64> {
+        let depth = tree.splits.len();
+        let answer = |leaf: usize, question: usize| leaf >> (depth - 1 - question) & 1 == 1;
+        let allowed = |leaf: usize, column: usize| -> f64 {
+            let questions = || tree.splits.iter().enumerate().filter(|(_, split)| split.column == column);
+            let fits =
+                |cell: usize| questions().all(|(q, split)| split.yes.get(cell).copied().unwrap_or(false) == answer(leaf, q));
+            self.shares[column].iter().enumerate().filter(|(cell, _)| fits(*cell)).map(|(_, share)| share).sum()
+        };
+        let most = |leaf| tree.splits.iter().map(|split| allowed(leaf, split.column)).fold(1.0, f64::min);
+        (0..tree.leaves()).map(most).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_leaf_holds_more_than_its_bound() {
+        let shares = vec![vec![0.7, 0.2, 0.1], vec![0.5, 0.5]];
+        let forest =
+            Forest { upto: vec![0.5, 1.0], ranks: vec![None, None], by_score: vec![None, None], cells: vec![3, 2], shares };
+        let split = |column: usize, yes: &[bool]| CellSplit { column, yes: yes.to_vec() };
+        let tree =
+            CellTree { splits: vec![split(0, &[false, true, true]), split(1, &[true, false]), split(0, &[false, false, true])] };
+        // Leaves by their answers, the first question first: 000 and so on.
+        let expected = [0.5, 0.0, 0.5, 0.0, 0.2, 0.1, 0.2, 0.1];
+        assert!(forest.most(&tree).iter().zip(expected).all(|(m, e)| (m - e).abs() < 1e-12), "{:?}", forest.most(&tree));
     }
 }

@@ -165,7 +165,7 @@ fn dry_run_plans_without_data() {
     let spent = json["epsilon"]["zero_out"].as_f64().unwrap();
     assert!(spent <= 1.0 && spent > 0.999, "{json}");
     let end = |key: &str| json["forecast"][key].as_f64().unwrap();
-    assert!(0.0 < end("least") && end("least") < end("filled") && end("filled") < end("most"));
+    assert!(0.0 <= end("least") && end("least") < end("likely") && end("likely") < end("most"));
     let missing = plan(&[]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(text(&missing.stderr).contains("--rows N"), "{}", text(&missing.stderr));

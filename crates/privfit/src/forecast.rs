@@ -117,17 +117,17 @@ pub fn forecast(problem: &Problem, plan: &dyn Plan) -> Forecast {
     }
 }
 
-/// An additive model: what is likely, and what was seen on tables that are harder, or on which privacy costs next to nothing.
+/// An additive model: what is likely, and what was seen on tables that are harder. On some tables privacy costs nothing: noise keeps a model from following chance.
 fn of_cells(signal: f64, columns: f64, trees: bool, task: Task) -> Forecast {
     let wide = (columns / 10.0).sqrt();
-    // What is likely; the least part of it; all that there is to lose.
-    let (likely, least, all) = match task {
-        Task::Classes(2) => (500.0 / signal + 0.03, 0.0, 50.0),
+    // What is likely, and all that there is to lose.
+    let (likely, all) = match task {
+        Task::Classes(2) => (500.0 / signal + 0.03, 50.0),
         Task::Classes(classes) => {
             let classes = classes as f64;
-            (1.4 * classes.sqrt() * (1000.0 / signal).powf(0.75), 0.0, 100.0 * (1.0 - 1.0 / classes))
+            (1.4 * classes.sqrt() * (1000.0 / signal).powf(0.75), 100.0 * (1.0 - 1.0 / classes))
         }
-        Task::Number | Task::Location => (800.0 / signal, 0.1, 60.0),
+        Task::Number | Task::Location => (800.0 / signal, 60.0),
     };
     // What several columns say together is found with rows enough; a score for each of several classes has trees for that, or nothing.
     let together = match task {
@@ -137,7 +137,7 @@ fn of_cells(signal: f64, columns: f64, trees: bool, task: Task) -> Forecast {
     };
     let likely = (wide * likely).min(all / 3.0);
     let most = (4.0 * likely + together).min(all);
-    Forecast { what: what(task), least: least * likely, likely: Some(likely), filled: most, most }
+    Forecast { what: what(task), least: 0.0, likely: Some(likely), filled: most, most }
 }
 
 /// What is forecast for a task.

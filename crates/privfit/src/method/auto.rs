@@ -9,9 +9,9 @@ use crate::schema::{Features, Task};
 /// Names that stand for a choice by public facts: among all methods, and among those of linear models.
 pub const NAMES: [&str; 2] = ["auto", "linear"];
 
-/// Rows times mu from which curves of a number, or a score for each of several classes over the root of their number, are better than straight lines, which have less to
-/// learn: on generated tables of thirteen shapes. Of two classes they are for any number of rows.
-const CURVES_FROM: [f64; 2] = [450.0, 300.0];
+/// Rows times mu from which curves of a number are better than straight lines, which have less to learn: on generated tables (`bench/shapes.py`). Of classes they are for any
+/// number of rows.
+const CURVES_FROM: f64 = 450.0;
 
 /// Why an additive model, for a problem with the loss that goes with it; none where a linear one is expected to do better, or more is asked for than
 /// an additive one has.
@@ -22,11 +22,7 @@ pub fn additive(problem: &Problem) -> Option<&'static str> {
         return None;
     }
     let signal = problem.rows as f64 / problem.single_noise().ok()?;
-    let least = match problem.task {
-        Task::Number => CURVES_FROM[0],
-        Task::Classes(classes @ 3..) => CURVES_FROM[1] * (classes as f64).sqrt(),
-        _ => 0.0,
-    };
+    let least = if problem.task == Task::Number { CURVES_FROM } else { 0.0 };
     (signal >= least).then_some("curves of a table's columns say more than straight lines, and there are enough rows for them")
 }
 

@@ -80,8 +80,8 @@ pub(crate) const METHOD: Method = Method {
 
 /// Rows times mu above which pairs are compared, for each pair of columns.
 const PAIRS_FROM: f64 = 2.0;
-/// Rows times mu above which trees are grown: for numbers, and for classes.
-const TREES_FROM: [f64; 2] = [1200.0, 8000.0];
+/// Rows times mu above which trees are grown: for numbers, for two classes, and for several, which have no pairs.
+const TREES_FROM: [f64; 3] = [1200.0, 3000.0, 2000.0];
 /// Columns whose pairs are compared, at the most: every pair has a histogram.
 const MOST_PAIRED: f64 = 256.0;
 /// Columns, at the most.
@@ -152,7 +152,7 @@ fn plan(problem: &Problem, settings: AdditiveSettings) -> Result<Box<dyn Plan>> 
         return Err(Error::misuse("pairs need a model with one score and 2 to 256 columns: give pairs = 0"));
     }
     let pairs = if possible { pairs } else { 0 };
-    let grown = signal >= TREES_FROM[usize::from(!number)] * (outputs as f64).sqrt();
+    let grown = signal >= TREES_FROM[if number { 0 } else { 1 + usize::from(outputs > 1) }];
     let trees = settings.trees.unwrap_or(if grown { TREES } else { 0 });
     if (trees << settings.depth) * outputs as u64 > MOST_LEAVES {
         return Err(Error::misuse(format!("{trees} trees of depth {} have too many leaves: give fewer trees", settings.depth)));

@@ -21,6 +21,8 @@ const LONGEST_LEAF: f64 = 1.5;
 const STANDS_OUT: f64 = 3.0;
 /// The last part of the steps, whose weights are averaged.
 const AVERAGED: f64 = 0.2;
+/// What the scores of several classes spread over, for the noise in them: each has its own.
+const SEVERAL: f64 = 1.25;
 /// Least clip of a residual.
 pub(super) const LEAST_CLIP: f64 = 0.01;
 
@@ -161,7 +163,7 @@ impl Additive {
             let shares = super::histogram::shares(&sums, self.mechanisms.target.standard_deviation());
             let mean = shares.iter().map(|s| s.ln()).sum::<f64>() / shares.len() as f64;
             state.offsets = shares.iter().map(|s| s.ln() - mean).collect();
-            state.scale = 4.0;
+            state.scale = SEVERAL;
             state.curvature = chance_variance(&state.offsets);
             return Ok(());
         }

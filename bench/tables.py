@@ -52,7 +52,7 @@ def timed(work):
     return out, time.process_time() - start
 
 
-def ebm(train, test, y, schema, epsilon, delta):
+def ebm(train, test, schema, epsilon, delta):
     from interpret.privacy import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
     kinds = train[2]
     bounds = {n: (k["min"], k["max"]) if k["type"] == "number" else None for n, k in kinds.items()}
@@ -69,7 +69,7 @@ def ebm(train, test, y, schema, epsilon, delta):
     return model.predict_proba(test[0])[:, 1], seconds
 
 
-def boosting(train, test, y, schema, epsilon, delta):
+def boosting(train, test, schema, epsilon, delta):
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
     frames = [x[0].copy() for x in (train, test)]
     for name, kind in train[2].items():
@@ -84,7 +84,7 @@ def boosting(train, test, y, schema, epsilon, delta):
     return model.predict(frames[1]) if number else model.predict_proba(frames[1])[:, 1], seconds
 
 
-def diffprivlib(train, test, y, schema, epsilon, delta):
+def diffprivlib(train, test, schema, epsilon, delta):
     import numpy
     import diffprivlib.models as models
 
@@ -147,7 +147,7 @@ def compare(a):
                 if a.peer and tool != a.peer:
                     continue
                 try:
-                    found = [fit(train, test, None, schema, a.epsilon, rows ** -2.0) for _ in range(a.fits)]
+                    found = [fit(train, test, schema, a.epsilon, rows ** -2.0) for _ in range(a.fits)]
                     results[tool] = [(metrics(test[1], f, "bounds" not in schema["target"]), s) for f, s in found]
                 except Exception as error:
                     results[tool] = "refuses: " + str(error).split("\n")[0][:80]
@@ -164,7 +164,7 @@ def compare(a):
 
 
 def speed(a):
-    """The whole fit on generated rows: ours from Python arrays through the package is not measured here, but the command with its file is."""
+    """The whole fit on generated rows. A fit of one step stands for reading the file, and is subtracted."""
     import numpy
     from sklearn.ensemble import HistGradientBoostingClassifier
     rng = numpy.random.default_rng(1)

@@ -11,7 +11,7 @@ pub const NAMES: [&str; 2] = ["auto", "linear"];
 
 /// Rows times mu from which curves of a number are better than straight lines, which have less to learn: on generated tables (`bench/shapes.py`). Of classes they are for any
 /// number of rows.
-const CURVES_FROM: f64 = 450.0;
+const CURVES_FROM: f64 = 200.0;
 
 /// Why an additive model, for a problem with the loss that goes with it; none where a linear one is expected to do better, or more is asked for than
 /// an additive one has.

@@ -57,7 +57,7 @@ settings! {
         /// part of the squared privacy loss for trees
         tree_share: f64 = 0.4, 0.01..=0.9;
         /// part of the squared privacy loss for the choice of pairs
-        pair_share: f64 = 0.08, 0.001..=0.5;
+        pair_share: Option<f64> = None, 0.001..=0.5;
     }
 }
 
@@ -79,7 +79,9 @@ pub(crate) const METHOD: Method = Method {
 };
 
 /// Rows times mu above which pairs are compared, for each pair of columns.
-const PAIRS_FROM: f64 = 2.0;
+const PAIRS_FROM: f64 = 4.0;
+/// The share of the comparison of pairs is such that an effect of a pair stands out whatever the columns and rows: noise over what a pair of so many columns may say.
+const PAIRS_SEEN: f64 = 50.0;
 /// Rows times mu above which trees are grown: for numbers, for two classes, and for several, which have no pairs.
 const TREES_FROM: [f64; 3] = [1200.0, 3000.0, 2000.0];
 /// Columns whose pairs are compared, at the most: every pair has a histogram.
@@ -159,8 +161,9 @@ fn plan(problem: &Problem, settings: AdditiveSettings) -> Result<Box<dyn Plan>> 
     }
     let shares = {
         let (counts, target) = (0.08, (20.0 / signal).powi(2).clamp(0.005, 0.3));
-        let residuals = if number { 0.02 } else { 0.0 };
-        let screen = if pairs > 0 { settings.pair_share } else { 0.0 };
+        let residuals = if number { (56.0 / signal).powi(2).clamp(0.02, 0.1) } else { 0.0 };
+        let usual = (PAIRS_SEEN * columns / signal).powi(2).clamp(0.08, 0.25);
+        let screen = if pairs > 0 { settings.pair_share.unwrap_or(usual) } else { 0.0 };
         let leaves = if trees > 0 { settings.tree_share } else { 0.0 };
         let scale = 1.0 - counts - target - residuals;
         let (screen, leaves) = (screen * scale, leaves * scale);

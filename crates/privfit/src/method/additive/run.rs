@@ -23,6 +23,8 @@ const STANDS_OUT: f64 = 3.0;
 const AVERAGED: f64 = 0.2;
 /// What the scores of several classes spread over, for the noise in them: each has its own.
 const SEVERAL: f64 = 1.25;
+/// Times its noise from which on the mean square of a target says less about its deviation than a quantile does.
+const UNSURE: f64 = 3.0;
 /// Least clip of a residual.
 pub(super) const LEAST_CLIP: f64 = 0.01;
 
@@ -33,6 +35,8 @@ pub(super) struct State<'d> {
     /// Where scores begin, and what they spread over.
     offsets: Vec<f64>,
     scale: f64,
+    /// Estimated variance of a target from 0 to 1.
+    square: f64,
     /// Second derivative of the loss at the average row.
     pub(super) curvature: f64,
     pub(super) clip: f64,
@@ -78,6 +82,7 @@ impl Additive {
             known: Vec::new(),
             offsets: vec![0.0; self.program.outputs],
             scale: 1.0,
+            square: 0.0,
             curvature: 0.25,
             clip: self.loss.lipschitz(),
             rows: None,
@@ -172,13 +177,12 @@ impl Additive {
             Task::Number => {
                 let p = mean.clamp(0.02, 0.98);
                 // Of a target from 0 to 1; the square of a mean with noise is too large by the noise.
-                let square = 0.25 * (sums[1] / self.rows - (sums[0] / self.rows).powi(2) + error * error);
-                let deviation = square.max(0.0).sqrt().clamp(0.02, 0.5);
-                // Where scores begin, what they spread over, and the second derivative there.
+                state.square = 0.25 * (sums[1] / self.rows - (sums[0] / self.rows).powi(2) + error * error);
+                // Where scores begin, what they spread over for a deviation of 1, and the second derivative there.
                 let (begin, scale, curvature) = match self.link {
-                    Link::Share => (odds(p), deviation / (p * (1.0 - p)), p * (1.0 - p)),
-                    Link::Log => (p.ln(), deviation / p, p),
-                    _ => (2.0 * p - 1.0, 2.0 * deviation, 1.0),
+                    Link::Share => (odds(p), 1.0 / (p * (1.0 - p)), p * (1.0 - p)),
+                    Link::Log => (p.ln(), 1.0 / p, p),
+                    _ => (2.0 * p - 1.0, 2.0, 1.0),
                 };
                 (state.offsets, state.scale, state.curvature) = (vec![begin], scale, curvature.min(self.loss.smoothness()));
             }
@@ -210,13 +214,18 @@ impl Additive {
             let sum = state.everyone.residual_counts(&noise, &scores, &self.loss, &edges)?;
             run.release(noise, &sum)
         })?;
-        let mut below = 0.0;
-        let wanted = self.settings.unclipped * self.rows;
-        let place = counts.iter().position(|count| {
-            below += count;
-            below >= wanted
-        });
-        let clip = place.and_then(|i| edges.get(i)).copied().unwrap_or(1.0);
+        let place = quantile(&counts, self.settings.unclipped * self.rows, self.rows);
+        let clip = edges.get(place).copied().unwrap_or(1.0);
+        if state.step == 0 {
+            // The square of the deviation that these residuals have: either from the mean square of the target, whose noise is known, or from the quantile. Most is taken from the
+            // one that is known better, and by Markov's inequality it is not below what rows beyond the quantile have.
+            let unit = if self.link == Link::Identity { 0.5 } else { 1.0 };
+            let seen = (unit * clip).powi(2);
+            let noise = UNSURE * 0.25 * self.mechanisms.target.standard_deviation() / self.rows;
+            let part = seen * seen / (seen * seen + noise * noise);
+            let least = (1.0 - self.settings.unclipped) * seen;
+            state.scale *= (part * state.square + (1.0 - part) * seen).max(least).sqrt().clamp(0.02, 0.5);
+        }
         state.clip = clip.clamp(LEAST_CLIP, self.loss.lipschitz());
         Ok(())
     }
@@ -413,6 +422,20 @@ impl Additive {
             edits: Vec::new(),
         })
     }
+}
+
+/// The interval of a quantile, from noisy counts of so many rows. What lies below an edge is counted from both ends, either counts for more where it has
+/// fewer intervals, and edges with less than what is wanted are counted: the first one that has as much would often have it by its noise.
+fn quantile(counts: &[f64], wanted: f64, rows: f64) -> usize {
+    let (all, mut below) = (counts.iter().sum::<f64>(), 0.0);
+    let less = |(i, count): (usize, &f64)| {
+        below += count;
+        // From above: what is not in the intervals after this one.
+        let above = rows - (all - below);
+        let part = (i + 1) as f64 / counts.len() as f64;
+        (1.0 - part) * below + part * above < wanted
+    };
+    counts.iter().enumerate().map(less).filter(|less| *less).count()
 }
 
 /// Variance of a class by the chances of the average row, which is the second derivative of the loss there.

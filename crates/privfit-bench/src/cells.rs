@@ -1,6 +1,6 @@
 //! `privfit-bench cells`: one pass over rows of cells against one gradient pass over 16-bit rows of as many features, and sums over leaves of trees.
 
-use crate::measure::timed;
+use crate::measure::{memory_bandwidth, timed};
 use crate::{Failure, print_line};
 use privfit::account::Event;
 use privfit::engine::Threads;
@@ -99,12 +99,14 @@ pub(crate) fn run(rows: usize, columns: usize, cells: usize, repeats: usize, thr
         })?;
     }
     let bytes = (columns + 2 + 4) as f64;
+    let speed = bytes * rows as f64 / pass;
     let out = json!({
         "rows": rows, "columns": columns, "cells": cells, "threads": threads, "repeats": repeats,
         "pass_cpu_s": pass, "gradient_pass_cpu_s": linear, "ratio": pass / linear,
         "five_trees_cpu_s": leaves, "bytes_per_row": bytes,
         "nanoseconds_per_cell": pass * 1e9 / (rows * columns) as f64,
-        "gigabytes_per_second": bytes * rows as f64 / pass * 1e-9,
+        "gigabytes_per_second": speed * 1e-9,
+        "share_of_memory_bandwidth": speed / memory_bandwidth(),
     });
     print_line(&out.to_string());
     Ok(())

@@ -23,3 +23,12 @@ pub(crate) fn timed<T>(f: impl FnOnce() -> T) -> (T, f64) {
     let out = f();
     (out, processor_time() - start)
 }
+
+/// Bytes per second of one core that reads memory from end to end: the best of a few times over more than caches hold.
+pub(crate) fn memory_bandwidth() -> f64 {
+    const WORDS: usize = 1 << 25;
+    let list: Vec<u64> = (0..WORDS as u64).collect();
+    let read = || std::hint::black_box(&list).iter().fold(0u64, |sum, word| sum ^ word);
+    let seconds = (0..5).map(|_| timed(|| std::hint::black_box(read())).1).fold(f64::INFINITY, f64::min);
+    (8 * WORDS) as f64 / seconds
+}

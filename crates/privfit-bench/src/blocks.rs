@@ -4,7 +4,7 @@
 use crate::{Failure, print_line};
 use privfit::account::Event;
 use privfit::engine::Threads;
-use privfit::kernel::{Blockwise, DatasetBuilder, Entropy, Gaussian, Rate, RowShape, Run};
+use privfit::kernel::{Blockwise, Clipping, DatasetBuilder, Entropy, Gaussian, Rate, RowShape, Run};
 use serde_json::json;
 use std::time::Instant;
 
@@ -14,10 +14,12 @@ fn free(dimension: usize) -> Blockwise<'static> {
         name: "free",
         dimension,
         error: 1e-5,
+        clipping: Clipping::Norm,
         labels: (0.0, 1.0),
         parameters: &[],
         layout: &[],
         scratch: 0,
+        at_once: 128,
         norms: |_, _, _, out| out.fill(1.0),
         weighted: |_, _, _, _, _| {},
     }

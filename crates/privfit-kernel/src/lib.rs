@@ -47,7 +47,7 @@ pub use mechanism::{Exponential, Gaussian, Laplace, Mechanism, Scale, Sensitivit
 pub use memory::{NoMemory, grow};
 pub use norm::{L1, L2, LInf, Norm};
 pub use numerics::Numerics;
-pub use query::blocks::{Blockwise, UnitBlock};
+pub use query::blocks::{Blockwise, Clipping, UnitBlock};
 pub use query::cell_features::{CellFeatures, CellRows, ColumnFeatures, MOST_GROUPS, PairFeatures};
 pub use query::cell_gradient::CellPoint;
 pub use query::cell_pairs::{AllPairs, PairColumn};

@@ -250,9 +250,11 @@ fn blocks_move_by_at_most_the_sensitivity() {
         dimension: 6,
         error: 1e-5,
         labels: (-1.0, 1.0),
+        clipping: Clipping::Norm,
         parameters: &[],
         layout: &[6],
         scratch: 0,
+        at_once: 5,
         norms: |_, units, _, out| {
             for (i, o) in out.iter_mut().enumerate() {
                 let mut square = 0f32;
@@ -724,9 +726,11 @@ fn a_block_that_panics_loses_no_digits() {
         dimension: 1,
         error: 1e-5,
         labels: (-1.0, 1.0),
+        clipping: Clipping::Norm,
         parameters: &[],
         layout: &[1],
         scratch: 0,
+        at_once: 128,
         norms: |_, units, _, out| {
             for (i, o) in out.iter_mut().enumerate() {
                 *o = 0.0;

@@ -29,6 +29,7 @@ pub mod loss;
 pub mod method;
 mod metric;
 pub mod model;
+pub mod network;
 mod older;
 pub mod onnx;
 mod plan_inputs;

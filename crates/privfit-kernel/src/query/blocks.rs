@@ -76,6 +76,14 @@ impl<'u> UnitBlock<'u> {
     fn only(&self, i: usize) -> UnitBlock<'u> {
         UnitBlock { unit_count: &self.unit_count[i..=i], ..*self }
     }
+
+    /// The label of the first row of each unit; NaN for a unit without rows.
+    pub fn copy_labels(&self, out: &mut [f32]) {
+        for (i, label) in out.iter_mut().enumerate().take(self.len()) {
+            let unit = self.get(i);
+            *label = if unit.rows() > 0 { unit.label(0) } else { f32::NAN };
+        }
+    }
 }
 
 /// How units of a block become a sum. Functions are capture-free, as those of a `Contribution` are; parameters are borrowed.
@@ -87,6 +95,8 @@ pub struct Blockwise<'a> {
     pub dimension: usize,
     /// Relative error that the norm of a unit, and its part of a sum, may have; enters the sensitivity.
     pub error: f64,
+    /// How vectors are brought to the clip.
+    pub clipping: Clipping,
     /// Labels in this range; a unit with another label adds nothing.
     pub labels: (f32, f32),
     /// Public parameters: weights.
@@ -95,10 +105,32 @@ pub struct Blockwise<'a> {
     pub layout: &'a [usize],
     /// Numbers of working memory that the functions want.
     pub scratch: usize,
+    /// Units that the functions are called with, at the most. What one call leaves in the working memory the next one finds.
+    pub at_once: usize,
     /// Euclidean norm of each unit's vector.
     pub norms: fn(&Blockwise<'_>, &UnitBlock<'_>, &mut [f32], &mut [f32]),
     /// Adds the weighted sum of the units' vectors; a unit of weight 0 must add nothing at all. Weights, scratch, sum.
     pub weighted: fn(&Blockwise<'_>, &UnitBlock<'_>, &[f32], &mut [f32], &mut [f32]),
+}
+
+/// What a vector of a unit is multiplied by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Clipping {
+    /// 1, or what brings it to the clip if it is longer.
+    Norm,
+    /// What brings it to the clip, nearly, whatever its length: clip over its norm and this number, in units of the clip.
+    Automatic(f32),
+}
+
+impl Clipping {
+    /// Never above clip over norm.
+    fn factor(self, clip: f32, norm: f32) -> f32 {
+        let norm = norm.max(f32::MIN_POSITIVE);
+        match self {
+            Clipping::Norm => (clip / norm).min(1.0),
+            Clipping::Automatic(more) => clip / (norm + clip * more.max(0.0)),
+        }
+    }
 }
 
 impl Blockwise<'_> {
@@ -119,15 +151,17 @@ struct Work {
 /// Weighted sum of one block in `sum`; false if it is not finite or panicked.
 fn block_sum(blocks: &Blockwise<'_>, units: UnitBlock<'_>, clip: f64, scratch: &mut [f32], sum: &mut [f32]) -> bool {
     let (mut norms, mut weights) = ([0f32; OCCUPANCY], [0f32; OCCUPANCY]);
-    let n = units.len();
     sum.fill(0.0);
     let call = || {
-        (blocks.norms)(blocks, &units, scratch, &mut norms[..n]);
-        for i in 0..n {
-            let fits = norms[i].is_finite() && blocks.knows(units.get(i));
-            weights[i] = if fits { (clip as f32 / norms[i].max(f32::MIN_POSITIVE)).min(1.0) } else { 0.0 };
+        for own in units.unit_count.chunks(blocks.at_once.clamp(1, OCCUPANCY)) {
+            let (units, n) = (UnitBlock { unit_count: own, ..units }, own.len());
+            (blocks.norms)(blocks, &units, scratch, &mut norms[..n]);
+            for i in 0..n {
+                let fits = norms[i].is_finite() && blocks.knows(units.get(i));
+                weights[i] = if fits { blocks.clipping.factor(clip as f32, norms[i]) } else { 0.0 };
+            }
+            (blocks.weighted)(blocks, &units, &weights[..n], scratch, sum);
         }
-        (blocks.weighted)(blocks, &units, &weights[..n], scratch, sum);
     };
     // One that is not finite makes the sum of all zeros something else than zero.
     quietly(call).is_some() && zero_times(sum) == 0.0
@@ -238,6 +272,8 @@ mod tests {
             parameters: &[],
             layout: &[],
             scratch: OCCUPANCY * 8,
+            at_once: OCCUPANCY,
+            clipping: Clipping::Norm,
             norms: |_, units, scratch, out| {
                 let scratch = &mut scratch[..units.len() * 8];
                 units.copy_rows(scratch);

@@ -1,0 +1,17 @@
+//! Networks: layers, their gradients for each example, and sums of clipped gradients.
+//!
+//! *Claim.* The vector of an example is its gradient as computed in single precision: for a convolution the numbers of its own weight gradient, for a dense layer the exact products of
+//! its activations and deltas. It is a function of the example and of public weights alone, to the bit: no number of one example depends on which others are computed
+//! with it, because every entry of a product is one chain of multiply-adds (`product.rs`) and nothing else mixes examples. Norms and weighted sums have errors that are bounded in `blocks.rs`
+//! and charged for by the kernel (`query/blocks.rs` there).
+
+mod blocks;
+mod layer;
+mod pass;
+mod product;
+mod program;
+#[cfg(test)]
+mod reference;
+
+pub use blocks::Network;
+pub use layer::{Layer, Shape};

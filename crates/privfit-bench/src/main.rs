@@ -9,6 +9,7 @@ mod fit;
 mod gradient;
 mod ledger;
 mod measure;
+mod network;
 mod noise;
 mod progress;
 mod sparse;
@@ -54,6 +55,28 @@ enum What {
         /// Steps of which the median is taken
         #[arg(long, default_value_t = 101)]
         steps: usize,
+    },
+    /// Examples a second in private training of a network on random images
+    #[command(after_help = "Example:\n  privfit-bench network --model cnn --batch 256 --threads 1")]
+    Network {
+        /// linear or cnn
+        #[arg(long, default_value = "cnn")]
+        model: String,
+        /// relu or tanh
+        #[arg(long, default_value = "relu")]
+        act: String,
+        /// Examples of a step on average
+        #[arg(long, default_value_t = 256)]
+        batch: usize,
+        /// Threads
+        #[arg(long, default_value_t = 1)]
+        threads: usize,
+        /// Seconds of a measurement
+        #[arg(long, default_value_t = 2.0)]
+        seconds: f64,
+        /// Measurements
+        #[arg(long, default_value_t = 3)]
+        repeats: usize,
     },
     /// Exact noise samples a second on one core, as drawn for a release
     #[command(after_help = "Example:\n  privfit-bench noise --samples 10000000")]
@@ -215,6 +238,9 @@ pub(crate) fn print_line(line: &str) {
 fn run(what: What) -> Result<(), Failure> {
     match what {
         What::Blocks { rows, batch, parameters, large, steps } => blocks::run(rows, batch, parameters, large, steps),
+        What::Network { model, act, batch, threads, seconds, repeats } => {
+            network::run(&model, &act, batch, threads, seconds, repeats)
+        }
         What::Noise { samples } => noise::run(samples),
         What::Account { repeats, only } => accounting::run(repeats.max(1), only.as_deref()),
         What::Fit { data, test, epsilon, delta, repeats, threads } => {

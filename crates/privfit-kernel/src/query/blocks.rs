@@ -62,13 +62,17 @@ impl<'u> UnitBlock<'u> {
         UnitRandomness { key: self.key, index }.rng()
     }
 
-    /// The first row of each unit, one after the other, in single precision; zeros for a unit without rows. Room for `len` x features.
-    pub fn copy_rows(&self, out: &mut [f32]) {
-        let (table, d, unit) = (self.data.table(), self.data.dimension, self.data.cell_unit() as f32);
-        out.fill(0.0);
-        for (unit_index, to) in self.unit_count.iter().zip(out.chunks_exact_mut(d)) {
-            if let Some(row) = self.data.rows_of(*unit_index).next() {
-                table.each(row, |j, x| to[j] = f32::from(x) * unit);
+    /// The first row of each unit, one after the other, in single precision, times a scale and with a shift; zeros for a unit without rows. Room for `len` x features.
+    pub fn copy_rows(&self, scale: f32, shift: f32, out: &mut [f32]) {
+        let (table, d, unit) = (self.data.table(), self.data.dimension, self.data.cell_unit() as f32 * scale);
+        for (i, (unit_index, to)) in self.unit_count.iter().zip(out.chunks_exact_mut(d)).enumerate() {
+            // Sampled rows lie far apart: the one after the next is asked for while this one is copied.
+            if let Some(row) = self.unit_count.get(i + 2).and_then(|later| self.data.rows_of(*later).next()) {
+                table.fetch(row);
+            }
+            match self.data.rows_of(*unit_index).next() {
+                Some(row) => table.copy_row(row, unit, shift, to),
+                None => to.fill(0.0),
             }
         }
     }
@@ -276,12 +280,12 @@ mod tests {
             clipping: Clipping::Norm,
             norms: |_, units, scratch, out| {
                 let scratch = &mut scratch[..units.len() * 8];
-                units.copy_rows(scratch);
+                units.copy_rows(1.0, 0.0, scratch);
                 out.iter_mut().zip(scratch.chunks(8)).for_each(|(o, x)| *o = (1.0 + x.iter().map(|x| x * x).sum::<f32>()).sqrt());
             },
             weighted: |_, units, weights, scratch, out| {
                 let scratch = &mut scratch[..units.len() * 8];
-                units.copy_rows(scratch);
+                units.copy_rows(1.0, 0.0, scratch);
                 for (w, x) in weights.iter().zip(scratch.chunks(8)).filter(|(w, _)| **w > 0.0) {
                     out[8] += w;
                     out.iter_mut().zip(x).for_each(|(o, x)| *o += w * x);

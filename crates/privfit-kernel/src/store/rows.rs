@@ -52,6 +52,31 @@ impl<'a> Table<'a> {
         }
     }
 
+    /// A row in single precision, times a unit and with a shift, into as many places as there are features.
+    pub(crate) fn copy_row(&self, row: usize, unit: f32, shift: f32, out: &mut [f32]) {
+        match self.rows {
+            Rows::Dense(cells) => copy_cells(&cells[row * self.d..(row + 1) * self.d], unit, shift, out),
+            Rows::Sparse(_) => {
+                out.fill(shift);
+                self.each(row, |j, x| out[j] = f32::from(x) * unit + shift);
+            }
+        }
+    }
+
+    /// Asks the memory for a row that will be read soon.
+    pub(crate) fn fetch(&self, row: usize) {
+        #[cfg(target_arch = "x86_64")]
+        if let Rows::Dense(cells) = self.rows {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            for line in cells[row * self.d..(row + 1) * self.d].chunks(32) {
+                // SAFETY: asking for a line reads nothing, and the address is one of this list.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = row;
+    }
+
     /// Calls with each cell of a row that is not zero.
     #[inline]
     pub(crate) fn each(&self, row: usize, mut f: impl FnMut(usize, i16)) {
@@ -69,6 +94,26 @@ impl<'a> Table<'a> {
             }
         }
     }
+}
+
+fn copy_cells(cells: &[i16], unit: f32, shift: f32, out: &mut [f32]) {
+    #[cfg(target_arch = "x86_64")]
+    if crate::processor::wide() {
+        // SAFETY: the processor has the instructions.
+        return unsafe { copy_cells_wide(cells, unit, shift, out) };
+    }
+    copy_cells_plain(cells, unit, shift, out);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn copy_cells_wide(cells: &[i16], unit: f32, shift: f32, out: &mut [f32]) {
+    copy_cells_plain(cells, unit, shift, out);
+}
+
+#[inline(always)]
+fn copy_cells_plain(cells: &[i16], unit: f32, shift: f32, out: &mut [f32]) {
+    out.iter_mut().zip(cells).for_each(|(o, x)| *o = f32::from(*x) * unit + shift);
 }
 
 /// Integer sums of rows times derivatives over many tiles: working memory of one thread.

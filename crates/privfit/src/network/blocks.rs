@@ -7,7 +7,7 @@
 
 use super::layer::{Layer, Shape};
 use super::pass::{Goal, backward, forward, weighted};
-use super::program::{AT_ONCE, Area, Program};
+use super::program::{Area, MOST_AT_ONCE, Program};
 use crate::error::Result;
 use privfit_kernel::{Blockwise, Clipping, UnitBlock};
 use std::cell::RefCell;
@@ -88,6 +88,11 @@ impl Network {
         self.program.dimension
     }
 
+    /// Relative error of the norm of an example and of its part of a sum, for `Gaussian::for_blocks`.
+    pub fn error(&self) -> f64 {
+        ERROR
+    }
+
     /// Weights as the steps read them.
     pub fn prepare(&self, weights: &[f64]) -> Vec<f32> {
         self.program.prepare(weights)
@@ -108,7 +113,7 @@ impl Network {
             parameters: prepared,
             layout: &self.words,
             scratch: self.program.scratch,
-            at_once: AT_ONCE,
+            at_once: self.program.at_once,
             norms: |blocks, units, scratch, norms| on_this_processor(&Call::Norms, blocks, units, scratch, norms),
             weighted: |blocks, units, weights, scratch, sum| {
                 on_this_processor(&Call::Weighted(weights), blocks, units, scratch, sum)
@@ -116,7 +121,7 @@ impl Network {
         }
     }
 
-    /// Brings rows, one after the other, into the input area.
+    /// Brings scaled rows, one after the other, into the input area.
     #[inline(always)]
     fn enter(&self, rows: &[f32], scratch: &mut [f32]) {
         let (input, row) = (self.program.input, self.input.width * self.input.channels);
@@ -125,7 +130,7 @@ impl Network {
             out.fill(0.0);
             for (y, x) in x.chunks_exact(row).enumerate() {
                 let out = &mut out[input.pixel(y, 0)..][..row];
-                out.iter_mut().zip(x).for_each(|(o, x)| *o = x * self.scale + self.shift);
+                out.copy_from_slice(x);
             }
         }
     }
@@ -134,9 +139,10 @@ impl Network {
     pub fn scores(&self, prepared: &[f32], rows: &[f32]) -> Vec<f32> {
         let mut scratch = vec![0f32; self.program.scratch];
         let mut out = Vec::new();
-        for rows in rows.chunks(AT_ONCE * self.input.size()) {
+        for rows in rows.chunks(self.program.at_once * self.input.size()) {
             let count = rows.len() / self.input.size();
-            self.enter(rows, &mut scratch);
+            let rows: Vec<f32> = rows.iter().map(|x| x * self.scale + self.shift).collect();
+            self.enter(&rows, &mut scratch);
             forward(&self.program, prepared, &mut scratch, count);
             let Area { at, channels, .. } = self.program.output;
             (0..count).for_each(|e| out.extend(&scratch[at + e * channels..][..self.scores]));
@@ -188,13 +194,17 @@ fn plain(call: &Call<'_>, blocks: &Blockwise<'_>, units: &UnitBlock<'_>, scratch
     match call {
         Call::Norms => {
             let (size, count) = (network.input.size(), units.len());
-            let mut labels = [f32::NAN; AT_ONCE];
+            let mut labels = [f32::NAN; MOST_AT_ONCE];
             units.copy_labels(&mut labels[..count]);
-            // Rows go through the room of the way back.
-            let (areas, room) = scratch.split_at_mut(network.program.deltas[0]);
-            let rows = &mut room[..count * size];
-            units.copy_rows(rows);
-            network.enter(rows, areas);
+            if network.program.input.border == 0 {
+                units.copy_rows(network.scale, network.shift, &mut scratch[..count * size]);
+            } else {
+                // Rows go through the room of the way back.
+                let (areas, room) = scratch.split_at_mut(network.program.deltas[0]);
+                let rows = &mut room[..count * size];
+                units.copy_rows(network.scale, network.shift, rows);
+                network.enter(rows, areas);
+            }
             forward(&network.program, blocks.parameters, scratch, count);
             backward(&network.program, blocks.parameters, network.goal, &labels[..count], scratch, out);
         }
@@ -330,17 +340,17 @@ mod tests {
             let (d, size) = (network.dimension(), network.input.size());
             let weights: Vec<f64> = numbers(d, 3, 0.4).iter().map(|w| f64::from(*w as f32)).collect();
             let prepared = network.prepare(&weights);
-            let (_, rows, labels) = data(network, AT_ONCE, None);
-            let rows: Vec<f32> = rows.concat().iter().map(|x| *x as f32).collect();
+            let (_, rows, labels) = data(network, 8, None);
+            let rows: Vec<f32> = rows.concat().iter().map(|x| *x as f32 * network.scale + network.shift).collect();
             let mut scratch = vec![f32::NAN; network.program.scratch];
-            let mut norms = [0f32; AT_ONCE];
+            let mut norms = [0f32; 8];
             network.enter(&rows, &mut scratch);
-            forward(&network.program, &prepared, &mut scratch, AT_ONCE);
+            forward(&network.program, &prepared, &mut scratch, 8);
             backward(&network.program, &prepared, network.goal, &labels, &mut scratch, &mut norms);
             let (mut expected, mut sum) = (vec![0.0; d], vec![0f32; d]);
-            let factors: Vec<f32> = (0..AT_ONCE).map(|e| e as f32 * 0.13).collect();
+            let factors: Vec<f32> = (0..8).map(|e| e as f32 * 0.13).collect();
             for (e, x) in rows.chunks(size).enumerate() {
-                let x: Vec<f64> = x.iter().map(|x| f64::from(x * network.scale + network.shift)).collect();
+                let x: Vec<f64> = x.iter().map(|x| f64::from(*x)).collect();
                 let (_, g) = reference::gradient(
                     network.input,
                     &network.layers,

@@ -3,7 +3,7 @@
 //! Activations and deltas of an example lie together and are computed from its own alone. Deltas have no borders; those of an example begin at multiples of the group.
 
 use super::product::{Addressed, LANES, Start, padded, product};
-use super::program::{AT_ONCE, Area, Kind, Norm, Program, Step, Weights};
+use super::program::{Area, Kind, MOST_AT_ONCE, Norm, Program, Step, Weights};
 
 /// What the scores of an example are compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ fn sums(w: &Weights, from: Area, to: Area, weights: &[f32], scratch: &mut [f32],
     let bias = &matrix[w.steps.len() * w.wide..][..w.wide];
     let (input, output) = two(scratch, from.at, count * from.size(), to.at, count * to.size());
     if w.dense {
-        let rows: [u32; AT_ONCE] = std::array::from_fn(|e| (e * from.size()) as u32);
+        let rows: [u32; MOST_AT_ONCE] = std::array::from_fn(|e| (e * from.size()) as u32);
         let a = Addressed { x: input, rows: &rows[..count], steps: &w.steps };
         // A row of outputs is as long as the area of an example.
         return product(a, matrix, w.wide, Start::Bias(bias), output);
@@ -116,22 +116,39 @@ fn pool(
     times: f32,
 ) {
     let (input, output) = two(scratch, from.at, count * from.size(), to.at, count * to.size());
-    let channels = from.channels;
     for (x, out) in input.chunks_exact(from.size()).zip(output.chunks_exact_mut(to.size())) {
         if to.border > 0 {
             out.fill(0.0);
         }
         for py in 0..to.shape.height {
             for px in 0..to.shape.width {
-                let out = &mut out[to.pixel(py, px)..][..channels];
-                out.fill(first);
-                for ky in 0..kernel {
-                    for kx in 0..kernel {
-                        let x = &x[from.pixel(py * stride + ky, px * stride + kx)..][..channels];
-                        out.iter_mut().zip(x).for_each(|(o, x)| *o = join(*o, *x));
+                let (at, out) = (from.pixel(py * stride, px * stride), &mut out[to.pixel(py, px)..][..from.channels]);
+                let (groups, rest) = out.as_chunks_mut::<LANES>();
+                let grouped = groups.len() * LANES;
+                for (g, out) in groups.iter_mut().enumerate() {
+                    let mut own = [first; LANES];
+                    for ky in 0..kernel {
+                        for kx in 0..kernel {
+                            let at = at + ky * from.row() + kx * from.channels + g * LANES;
+                            let Some(x) = x[at..].first_chunk::<LANES>() else { continue };
+                            for i in 0..LANES {
+                                own[i] = join(own[i], x[i]);
+                            }
+                        }
+                    }
+                    for i in 0..LANES {
+                        out[i] = own[i] * times;
                     }
                 }
-                out.iter_mut().for_each(|o| *o *= times);
+                for (c, out) in rest.iter_mut().enumerate() {
+                    let mut own = first;
+                    for ky in 0..kernel {
+                        for kx in 0..kernel {
+                            own = join(own, x[at + ky * from.row() + kx * from.channels + grouped + c]);
+                        }
+                    }
+                    *out = own * times;
+                }
             }
         }
     }
@@ -193,7 +210,9 @@ fn square(numbers: &[f32]) -> f64 {
         let mut lanes = [0f32; LANES];
         let (groups, rest) = part.as_chunks::<LANES>();
         for group in groups {
-            (0..LANES).for_each(|i| lanes[i] += group[i] * group[i]);
+            for i in 0..LANES {
+                lanes[i] += group[i] * group[i];
+            }
         }
         sum += lanes.iter().map(|x| f64::from(*x)).sum::<f64>() + rest.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>();
     }
@@ -224,7 +243,7 @@ fn derivative(goal: Goal, scores: &[f32], label: f32, out: &mut [f32]) {
 #[inline(always)]
 pub(crate) fn backward(program: &Program, weights: &[f32], goal: Goal, labels: &[f32], scratch: &mut [f32], norms: &mut [f32]) {
     let count = labels.len();
-    let mut squares = [0f64; AT_ONCE];
+    let mut squares = [0f64; MOST_AT_ONCE];
     let [mut own, mut other] = program.deltas;
     let (output, real) = (program.output, program.output.shape.channels);
     for (e, label) in labels.iter().enumerate() {
@@ -240,7 +259,7 @@ pub(crate) fn backward(program: &Program, weights: &[f32], goal: Goal, labels: &
                 let Some(back) = w.back else { break };
                 if w.dense {
                     let (read, write) = spread_out(scratch, own, count * size, other, count * before);
-                    let rows: [u32; AT_ONCE] = std::array::from_fn(|e| (e * size) as u32);
+                    let rows: [u32; MOST_AT_ONCE] = std::array::from_fn(|e| (e * size) as u32);
                     let a = Addressed { x: read, rows: &rows[..count], steps: &w.counting };
                     product(a, &weights[back..], w.windowed(), Start::Zero, write);
                 } else {
@@ -305,7 +324,7 @@ fn spread_out(scratch: &mut [f32], read: usize, read_len: usize, write: usize, w
 
 /// What is kept of each example, and the square of its gradient.
 #[inline(always)]
-fn gradients(w: &Weights, from: Area, scratch: &mut [f32], deltas: usize, count: usize, squares: &mut [f64; AT_ONCE]) {
+fn gradients(w: &Weights, from: Area, scratch: &mut [f32], deltas: usize, count: usize, squares: &mut [f64; MOST_AT_ONCE]) {
     let windows = w.windows.len();
     for e in 0..count {
         let at = deltas + e * windows * w.wide;
@@ -374,29 +393,43 @@ fn pool_back(
     let (x, y) = (&areas[x_at..x_at + from.size()], &areas[y_at..y_at + to.size()]);
     write.fill(0.0);
     let share = 1.0 / (kernel * kernel) as f32;
-    let mut rest = vec![0f32; channels];
     for py in 0..to.shape.height {
         for px in 0..to.shape.width {
-            rest.copy_from_slice(&read[(py * to.shape.width + px) * channels..][..channels]);
+            let read = &read[(py * to.shape.width + px) * channels..][..channels];
             let y = &y[to.pixel(py, px)..][..channels];
-            for ky in 0..kernel {
-                for kx in 0..kernel {
-                    let (qy, qx) = (py * stride + ky, px * stride + kx);
-                    let out = &mut write[(qy * from.shape.width + qx) * channels..][..channels];
-                    if !largest {
-                        out.iter_mut().zip(&rest).for_each(|(o, r)| *o += r * share);
-                        continue;
-                    }
-                    // The first of the largest has all of it.
-                    let x = &x[from.pixel(qy, qx)..][..channels];
-                    for ((o, r), (x, y)) in out.iter_mut().zip(&mut rest).zip(x.iter().zip(y)) {
-                        let part = if x == y { *r } else { 0.0 };
-                        *o += part;
-                        *r -= part;
+            for first in (0..channels).step_by(LANES) {
+                let here = first..(first + LANES).min(channels);
+                // The first of the largest has all that comes back.
+                let (mut rest, mut largest_one) = ([0f32; LANES], [0f32; LANES]);
+                rest[..here.len()].copy_from_slice(&read[here.clone()]);
+                largest_one[..here.len()].copy_from_slice(&y[here.clone()]);
+                for ky in 0..kernel {
+                    for kx in 0..kernel {
+                        let (qy, qx) = (py * stride + ky, px * stride + kx);
+                        let out = &mut write[(qy * from.shape.width + qx) * channels..][here.clone()];
+                        if !largest {
+                            out.iter_mut().zip(&rest).for_each(|(o, r)| *o += r * share);
+                            continue;
+                        }
+                        let x = &x[from.pixel(qy, qx)..][here.clone()];
+                        match (out.first_chunk_mut::<LANES>(), x.first_chunk::<LANES>()) {
+                            (Some(out), Some(x)) => route(out, x, &largest_one, &mut rest),
+                            _ => route(out, x, &largest_one[..here.len()], &mut rest[..here.len()]),
+                        }
                     }
                 }
             }
         }
+    }
+}
+
+/// What comes back goes to those that are the largest one, and nothing is left for others.
+#[inline(always)]
+fn route(out: &mut [f32], x: &[f32], largest: &[f32], rest: &mut [f32]) {
+    for i in 0..out.len() {
+        let part = if x[i] == largest[i] { rest[i] } else { 0.0 };
+        out[i] += part;
+        rest[i] -= part;
     }
 }
 
@@ -470,7 +503,7 @@ pub(crate) fn weighted(program: &Program, factors: &[f32], scratch: &mut [f32], 
                             before[from.at + e * from.size()..][..from.size()].fill(0.0);
                         }
                     }
-                    let steps: [u32; AT_ONCE] = std::array::from_fn(|e| (e * from.size()) as u32);
+                    let steps: [u32; MOST_AT_ONCE] = std::array::from_fn(|e| (e * from.size()) as u32);
                     let x = &before[from.at..from.at + count * from.size()];
                     let deltas = &before[w.gradients..w.gradients + count * w.wide];
                     let (own, bias) = sum.split_at_mut(w.steps.len() * w.wide);

@@ -91,18 +91,14 @@ mod x86 {
             let two = column + 2 * LANES <= columns;
             let mut row = 0;
             while row < n {
-                let many = if n - row >= ROWS {
-                    ROWS
-                } else if n - row >= 4 {
-                    4
-                } else {
-                    1
-                };
+                let many = [ROWS, 8, 4].into_iter().find(|many| n - row >= *many).unwrap_or(1);
                 // SAFETY: as the caller promised.
                 unsafe {
                     match (many, two) {
                         (ROWS, true) => wide_tile::<ROWS, 2>(a, row, b, column, columns, start, c),
                         (ROWS, false) => wide_tile::<ROWS, 1>(a, row, b, column, columns, start, c),
+                        (8, true) => wide_tile::<8, 2>(a, row, b, column, columns, start, c),
+                        (8, false) => wide_tile::<8, 1>(a, row, b, column, columns, start, c),
                         (4, true) => wide_tile::<4, 2>(a, row, b, column, columns, start, c),
                         (4, false) => wide_tile::<4, 1>(a, row, b, column, columns, start, c),
                         (_, true) => wide_tile::<1, 2>(a, row, b, column, columns, start, c),

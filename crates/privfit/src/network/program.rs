@@ -4,8 +4,12 @@ use super::layer::{Layer, Shape};
 use super::product::padded;
 use crate::error::{Error, Result};
 
-/// Examples that are computed together: what they need stays in the second cache.
-pub(crate) const AT_ONCE: usize = 8;
+/// Examples that are computed together, at the most.
+pub(crate) const MOST_AT_ONCE: usize = 32;
+/// At the least, however large what they need.
+const LEAST_AT_ONCE: usize = 8;
+/// Numbers of working memory that stay in the second cache.
+const CACHED: usize = 150_000;
 
 /// Numbers of an example between two layers: a picture with zeros around it, and with channels that are always 0 up to a multiple of the group where a product writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,6 +146,8 @@ pub(crate) struct Program {
     pub(crate) output: Area,
     /// Weights of the model.
     pub(crate) dimension: usize,
+    /// Examples that are computed together.
+    pub(crate) at_once: usize,
     /// Numbers of prepared weights.
     pub(crate) prepared: usize,
     /// Numbers of working memory: activations, then two areas for the way back, gradients of examples, and a sum.
@@ -159,6 +165,14 @@ const MOST_WEIGHTS: usize = 1 << 26;
 impl Program {
     /// The steps of layers for pictures of a shape, with so many scores at the end: a dense layer that is added.
     pub(crate) fn new(input: Shape, layers: &[Layer], scores: usize) -> Result<Program> {
+        let [one, two] = [1, 2].map(|n| Program::of(input, layers, scores, n).map(|p| p.scratch));
+        let (one, two) = (one?, two?);
+        let fixed = 2 * one - two;
+        let at_once = (CACHED.saturating_sub(fixed) / (two - one).max(1)).clamp(LEAST_AT_ONCE, MOST_AT_ONCE) / 8 * 8;
+        Program::of(input, layers, scores, at_once)
+    }
+
+    fn of(input: Shape, layers: &[Layer], scores: usize, at_once: usize) -> Result<Program> {
         let mut layers = layers.to_vec();
         let mut shapes = vec![input];
         for (i, layer) in layers.iter().enumerate() {
@@ -183,7 +197,7 @@ impl Program {
         let mut at = 0;
         let mut area = |shape: Shape, channels: usize, border: usize| {
             let area = Area { shape, channels, border, at };
-            at += AT_ONCE * area.size();
+            at += at_once * area.size();
             area
         };
         let input = area(input, input.channels, next_border(0));
@@ -282,23 +296,34 @@ impl Program {
         }
         let output = from;
         // The rest of the working memory.
-        let deltas = [at, at + AT_ONCE * widest];
-        at += 2 * AT_ONCE * widest;
+        let deltas = [at, at + at_once * widest];
+        at += 2 * at_once * widest;
         for step in &mut steps {
             match &mut step.kind {
                 Kind::Sums(w) => {
                     w.gradients = at;
-                    at += AT_ONCE * w.kept();
+                    at += at_once * w.kept();
                 }
                 Kind::GroupNorm(norm) => {
-                    (norm.moments, norm.gradients) = (at, at + AT_ONCE * 2 * norm.groups);
-                    at += AT_ONCE * 2 * (norm.groups + step.from.channels);
+                    (norm.moments, norm.gradients) = (at, at + at_once * 2 * norm.groups);
+                    at += at_once * 2 * (norm.groups + step.from.channels);
                 }
                 _ => {}
             }
         }
         let (windows_at, sum_at) = (at, at + windows);
-        Ok(Program { input, steps, output, dimension, prepared, scratch: sum_at + sum, deltas, windows: windows_at, sum: sum_at })
+        Ok(Program {
+            input,
+            steps,
+            output,
+            dimension,
+            at_once,
+            prepared,
+            scratch: sum_at + sum,
+            deltas,
+            windows: windows_at,
+            sum: sum_at,
+        })
     }
 
     /// Weights as the steps read them: padded, and transposed for the way back.

@@ -102,6 +102,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
                 allow_large_delta: false,
                 compare: false,
                 auxiliary: None,
+                layers: None,
             };
             let (wall, processor) = (Instant::now(), processor_time());
             let entropy = Entropy::system().map_err(privfit::Error::from)?;

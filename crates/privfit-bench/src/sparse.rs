@@ -160,6 +160,7 @@ fn thresholding(options: &Options, features: usize) -> Result<f64, KernelError> 
         allow_large_delta: false,
         compare: false,
         auxiliary: None,
+        layers: None,
     };
     let prepared = prepare(&job, options.rows as u64, true).map_err(failed)?;
     let entropy = Entropy::system()?;

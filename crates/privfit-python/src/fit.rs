@@ -56,6 +56,7 @@ impl Arguments {
             allow_large_delta: self.allow_large_delta,
             compare: false,
             auxiliary: None,
+            layers: None,
         })
     }
 

@@ -18,7 +18,7 @@ pub fn quoted(text: &str) -> String {
 pub fn weights_csv(artifact: &Artifact) -> String {
     let additive = match &artifact.model {
         Model::Additive(model) => Some(model),
-        Model::Linear(_) | Model::Point(_) => None,
+        Model::Linear(_) | Model::Point(_) | Model::Network(_) => None,
     };
     let mut out = String::from(if additive.is_some() { "column,cell,share" } else { "feature" });
     for name in score_names(artifact) {
@@ -64,6 +64,9 @@ pub fn coefficients(artifact: &Artifact) -> Result<Value> {
     }
     if matches!(artifact.model, Model::Additive(_)) {
         return Err(Error::misuse("an additive model has curves, not coefficients: export it as CSV"));
+    }
+    if matches!(artifact.model, Model::Network(_)) {
+        return Err(Error::misuse("a network has layers, not coefficients: its model file holds them"));
     }
     if artifact.model.map().is_some() {
         return Err(Error::misuse(format!("the model changes each row by itself and has no coefficients in units: {fix}")));

@@ -219,6 +219,13 @@ impl Artifact {
             if !fits || !complete || additive.grid.check(&artifact.schema).is_err() {
                 return Err(damaged("its curves do not fit its schema"));
             }
+        } else if let Model::Network(network) = model {
+            let [height, width, channels] = network.input;
+            let size = height.saturating_mul(width).saturating_mul(channels);
+            let own = d - usize::from(artifact.schema.intercept && d > 0);
+            if !fits || network.outputs() != scores || size != own || network.network().is_none() {
+                return Err(damaged("its network does not fit its schema"));
+            }
         } else if !fits || lists.len() != scores || lists.iter().any(|w| w.len() != d || w.iter().any(|x| !x.is_finite())) {
             return Err(damaged("its weights do not fit its schema"));
         }

@@ -333,6 +333,7 @@ mod tests {
             allow_large_delta: false,
             compare: false,
             auxiliary: None,
+            layers: None,
         };
         let prepared = prepare(&job, table.rows, false)?;
         Ok(forecast(&prepared.problem, prepared.plan.as_ref()))

@@ -6,6 +6,7 @@ use crate::data::cells::CellGrid;
 use crate::data::encode::{Encoder, Row, UNKNOWN};
 use crate::error::{Error, Result};
 use crate::loss::{self, Kind, Link, LossEntry, OwnMetric, logistic, poisson, quantile, softmax};
+use crate::network::NetworkModel;
 use crate::schema::{Schema, TargetValues, Task};
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +20,8 @@ pub enum Model {
     Point(PointModel),
     /// Scores that are sums of functions of one column, of pairs and of trees.
     Additive(Box<AdditiveModel>),
+    /// Scores of a network.
+    Network(Box<NetworkModel>),
 }
 
 /// Weights, and the loss by which scores are read.
@@ -124,6 +127,7 @@ impl Model {
             Model::Linear(m) => &m.loss,
             Model::Point(m) => &m.loss,
             Model::Additive(m) => &m.loss,
+            Model::Network(m) => &m.loss,
         }
     }
 
@@ -133,6 +137,7 @@ impl Model {
             Model::Linear(m) => &m.loss_parameters,
             Model::Point(m) => &m.loss_parameters,
             Model::Additive(m) => &m.loss_parameters,
+            Model::Network(m) => &m.loss_parameters,
         }
     }
 
@@ -141,6 +146,7 @@ impl Model {
         match self {
             Model::Linear(m) => m.classes,
             Model::Additive(m) => m.classes,
+            Model::Network(m) => m.classes,
             Model::Point(_) => 0,
         }
     }
@@ -151,13 +157,14 @@ impl Model {
             Model::Linear(m) => m.weights.len(),
             Model::Point(_) => 1,
             Model::Additive(m) => m.offsets.len(),
+            Model::Network(m) => m.outputs(),
         }
     }
 
-    /// Released numbers over the encoded features: a list for each score, or the point; none of an additive model.
+    /// Released numbers over the encoded features: a list for each score, or the point; none of other models.
     pub fn weights(&self) -> &[Vec<f64>] {
         match self {
-            Model::Additive(_) => &[],
+            Model::Additive(_) | Model::Network(_) => &[],
             Model::Linear(m) => &m.weights,
             Model::Point(m) => std::slice::from_ref(&m.point),
         }
@@ -168,7 +175,7 @@ impl Model {
         match &mut self {
             Model::Linear(m) => m.weights = weights,
             Model::Point(m) => m.point = weights.pop().unwrap_or_default(),
-            Model::Additive(_) => {}
+            Model::Additive(_) | Model::Network(_) => {}
         }
         self
     }
@@ -177,7 +184,7 @@ impl Model {
     pub fn map(&self) -> Option<&RowMap> {
         match self {
             Model::Linear(m) => m.map.as_ref(),
-            Model::Point(_) | Model::Additive(_) => None,
+            Model::Point(_) | Model::Additive(_) | Model::Network(_) => None,
         }
     }
 
@@ -200,7 +207,7 @@ impl Model {
     pub fn grid(&self) -> Option<&CellGrid> {
         match self {
             Model::Additive(m) => Some(&m.grid),
-            Model::Linear(_) | Model::Point(_) => None,
+            Model::Linear(_) | Model::Point(_) | Model::Network(_) => None,
         }
     }
 
@@ -210,6 +217,7 @@ impl Model {
             Model::Linear(_) => "linear",
             Model::Point(_) => "point",
             Model::Additive(_) => "curves",
+            Model::Network(_) => "network",
         }
     }
 
@@ -217,7 +225,7 @@ impl Model {
     pub fn edits(&self) -> &[Edit] {
         match self {
             Model::Additive(m) => &m.edits,
-            Model::Linear(_) | Model::Point(_) => &[],
+            Model::Linear(_) | Model::Point(_) | Model::Network(_) => &[],
         }
     }
 
@@ -248,6 +256,7 @@ impl Model {
         match self {
             Model::Linear(m) => m.scores(row, out),
             Model::Additive(m) => m.scores(row, out),
+            Model::Network(m) => m.scores(row, out),
             Model::Point(_) => {}
         }
     }

@@ -35,6 +35,9 @@ pub fn export(artifact: &Artifact, file: &[u8]) -> Result<Vec<u8>> {
     if task == Task::Location {
         return Err(Error::misuse("the model is a point and predicts nothing: print it with `privfit predict`"));
     }
+    if matches!(artifact.model, Model::Network(_)) {
+        return Err(Error::misuse("networks can't be exported as ONNX yet: predict with `privfit predict`"));
+    }
     let mut graph = Graph::default();
     let scores = match &artifact.model {
         Model::Additive(model) => cells::scores(&mut graph, model),

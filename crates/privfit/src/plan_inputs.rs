@@ -22,6 +22,9 @@ pub struct PlanInputs {
     pub allow_large_delta: bool,
     /// Public rows without labels that were given to the method, if any.
     pub auxiliary: Option<u64>,
+    /// Layers of a network that were given, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layers: Option<Vec<String>>,
     /// Candidates that were compared on rows declared public before this plan was made, if any.
     pub public_candidates: Option<u64>,
     /// What was tried, where this is the best of several candidates.

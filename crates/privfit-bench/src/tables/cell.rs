@@ -80,6 +80,7 @@ pub(super) fn job(set: &Set, fit: &Fit) -> Job {
         allow_large_delta: true,
         compare: true,
         auxiliary: None,
+        layers: None,
     }
 }
 

@@ -22,10 +22,11 @@ use std::path::{Path, PathBuf};
   privfit fit --data visits.csv --schema visits.toml --epsilon 1 --delta 1e-8 --out model.json
   privfit fit examples/adult/job.toml --epsilon 0.1 --dry-run
   privfit fit examples/adult/job.toml --ledger adult.ledger --request monday
+  privfit fit --data train-images.idx --labels train-labels.idx --schema digits.toml --layers mnist_cnn --epsilon 3 --delta 1e-5 --out model.json
   privfit fit --data visits.csv --schema counts.toml --loss quantile --set quantile=0.9 --epsilon 1 --delta 1e-8 --out model.json
 
 A job file holds the same keys as the flags (data, labels, auxiliary, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out, force,
-threads, ledger, ledger_key, request, date, and tables [set] and [registry]); paths in it are relative to it, and flags win over it."
+threads, ledger, ledger_key, request, date, and tables [model], [set] and [registry]); paths in it are relative to it, and flags win over it."
 )]
 pub(crate) struct FitArguments {
     /// Job file with the same keys as the flags
@@ -60,6 +61,9 @@ pub(crate) struct FitArguments {
     /// auto (default), linear (the best for a linear model), or a method of `privfit methods`
     #[arg(long)]
     method: Option<String>,
+    /// A network: its name (linear, mlp, mnist_cnn, cifar_cnn5, cifar_cnn6), or its layers before the scores, like "dense 64, tanh"
+    #[arg(long, value_delimiter = ',', value_name = "LAYERS")]
+    layers: Vec<String>,
     /// A setting of method or loss, like steps=200
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -105,7 +109,7 @@ pub(crate) struct FitArguments {
 
 /// Keys of a job file.
 const KEYS: &str = "data, labels, auxiliary, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out, force, threads, \
-                    ledger, ledger_key, request, allow_large_delta, compare, date, set, registry, tune";
+                    ledger, ledger_key, request, allow_large_delta, compare, date, model, set, registry, tune";
 
 /// What flags and job file say.
 pub(crate) struct ResolvedJob {
@@ -147,6 +151,7 @@ impl FitArguments {
             allow_large_delta: self.allow_large_delta,
             compare: self.compare,
             auxiliary,
+            layers: (!self.layers.is_empty()).then(|| self.layers.clone()),
         };
         self.ledger_arguments.check(self.simulate.is_some())?;
         let declared = self.date.as_deref().map_or(Ok(Declared::default()), Declared::on)?.or(self.registry.clone());
@@ -213,6 +218,16 @@ impl FitArguments {
                 "registry" => {
                     self.registry = Declared::parse(value.as_table().ok_or_else(|| wrong(&key, "give a table"))?)?;
                 }
+                "model" => {
+                    let table = value.as_table().ok_or_else(|| wrong(&key, "give a table with kind and layers"))?;
+                    let layers = model_of(table).map_err(|fix| wrong(&key, &fix))?;
+                    match layers {
+                        _ if !self.layers.is_empty() => {}
+                        Some(layers) => self.layers = layers,
+                        None if self.method.is_none() => self.method = Some("network".into()),
+                        None => {}
+                    }
+                }
                 "tune" => self.tuning = Some(value.as_table().ok_or_else(|| wrong(&key, "give a table"))?.clone()),
                 "force" => self.force |= value.as_bool().ok_or_else(|| wrong(&key, "give true or false"))?,
                 "compare" => self.compare |= value.as_bool().ok_or_else(|| wrong(&key, "give true or false"))?,
@@ -235,5 +250,24 @@ impl FitArguments {
             }
         }
         Ok(())
+    }
+}
+
+/// The layers of a [model] table; none for those that public facts suggest.
+fn model_of(table: &toml::Table) -> Result<Option<Vec<String>>, String> {
+    let fix = "give kind = \"network\", and layers = [\"dense 64\", \"tanh\"] or the name of a network";
+    if let Some(key) = table.keys().find(|key| !["kind", "layers"].contains(&key.as_str())) {
+        return Err(format!("unknown key {key}: {fix}"));
+    }
+    if table.get("kind").and_then(toml::Value::as_str) != Some("network") {
+        return Err(fix.into());
+    }
+    match table.get("layers") {
+        None => Ok(None),
+        Some(toml::Value::String(name)) => Ok(Some(vec![name.clone()])),
+        Some(toml::Value::Array(list)) => {
+            list.iter().map(|l| l.as_str().map(str::to_string)).collect::<Option<_>>().map(Some).ok_or_else(|| fix.into())
+        }
+        Some(_) => Err(fix.into()),
     }
 }

@@ -86,6 +86,7 @@ impl PlannedTable {
             allow_large_delta: false,
             compare: false,
             auxiliary: None,
+            layers: None,
         }
     }
 }

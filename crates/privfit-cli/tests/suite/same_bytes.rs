@@ -33,6 +33,7 @@ fn shell_and_rust_write_the_same_file() {
         allow_large_delta: false,
         compare: false,
         auxiliary: None,
+        layers: None,
     };
     let source = Source { files: vec![here.join("d.csv")], labels: Vec::new() };
     let (rows, counted) = job.rows(Some(&source)).unwrap();

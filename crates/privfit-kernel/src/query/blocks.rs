@@ -62,9 +62,10 @@ impl<'u> UnitBlock<'u> {
         UnitRandomness { key: self.key, index }.rng()
     }
 
-    /// The first row of each unit, one after the other, in single precision, times a scale and with a shift; zeros for a unit without rows. Room for `len` x features.
+    /// The first row of each unit, one after the other, in single precision, times a scale and with a shift; zeros for a unit without rows. Room for `len` x so many of the first features.
     pub fn copy_rows(&self, scale: f32, shift: f32, out: &mut [f32]) {
-        let (table, d, unit) = (self.data.table(), self.data.dimension, self.data.cell_unit() as f32 * scale);
+        let (table, unit) = (self.data.table(), self.data.cell_unit() as f32 * scale);
+        let d = (out.len() / self.len().max(1)).clamp(1, self.data.dimension);
         for (i, (unit_index, to)) in self.unit_count.iter().zip(out.chunks_exact_mut(d)).enumerate() {
             // Sampled rows lie far apart: the one after the next is asked for while this one is copied.
             if let Some(row) = self.unit_count.get(i + 2).and_then(|later| self.data.rows_of(*later).next()) {

@@ -52,13 +52,17 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// A row in single precision, times a unit and with a shift, into as many places as there are features.
+    /// The first features of a row in single precision, times a unit and with a shift, as many as there are places.
     pub(crate) fn copy_row(&self, row: usize, unit: f32, shift: f32, out: &mut [f32]) {
         match self.rows {
-            Rows::Dense(cells) => copy_cells(&cells[row * self.d..(row + 1) * self.d], unit, shift, out),
+            Rows::Dense(cells) => copy_cells(&cells[row * self.d..][..out.len()], unit, shift, out),
             Rows::Sparse(_) => {
                 out.fill(shift);
-                self.each(row, |j, x| out[j] = f32::from(x) * unit + shift);
+                self.each(row, |j, x| {
+                    if let Some(out) = out.get_mut(j) {
+                        *out = f32::from(x) * unit + shift;
+                    }
+                });
             }
         }
     }

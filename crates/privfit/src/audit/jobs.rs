@@ -51,6 +51,7 @@ fn job(schema: &Schema, adjacency: Adjacency) -> Job {
         allow_large_delta: true,
         compare: false,
         auxiliary: None,
+        layers: None,
     }
 }
 

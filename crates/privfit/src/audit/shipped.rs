@@ -127,6 +127,7 @@ impl Shipped {
             allow_large_delta: true,
             compare: published,
             auxiliary: None,
+            layers: None,
         };
         let prepared = prepare(&job, question.rows, false)?;
         // A published form is held against what it prints, not against what we know about it.

@@ -33,6 +33,9 @@ pub(crate) fn model_digest(model: &Model) -> String {
     if let Model::Additive(additive) = model {
         return json_digest(additive);
     }
+    if let Model::Network(network) = model {
+        return json_digest(network);
+    }
     let mut bytes = Vec::new();
     let mut add = |x: &f64| bytes.extend_from_slice(&x.to_le_bytes());
     model.weights().iter().flatten().for_each(&mut add);

@@ -71,6 +71,7 @@ mod tests {
             allow_large_delta: false,
             compare: found.is_some_and(|m| m.published),
             auxiliary: None,
+            layers: None,
         }
     }
 

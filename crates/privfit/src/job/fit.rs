@@ -49,6 +49,8 @@ pub struct Job {
     pub compare: bool,
     /// Encoded rows without labels that are public, for methods whose answers teach a student.
     pub auxiliary: Option<Arc<PublicRows>>,
+    /// Layers of a network before its scores, in words, where one is asked for: none for those that the public facts suggest.
+    pub layers: Option<Vec<String>>,
 }
 
 impl Job {
@@ -84,8 +86,23 @@ pub(crate) struct Outcome {
 /// Plans: a pure function of public facts.
 pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
     let task = job.schema.task();
-    let of_cells = method::find(&job.method).is_some_and(|m| m.can.of_cells);
-    let usual = if of_cells { loss::usual_of_cells(task) } else { loss::usual(task) };
+    // Whoever gives layers means a network.
+    let job = &match job.layers {
+        Some(_) if auto::NAMES.contains(&job.method.as_str()) => {
+            Job { method: method::network::METHOD.name.into(), ..job.clone() }
+        }
+        _ => job.clone(),
+    };
+    if job.layers.is_some() && !method::find(&job.method).is_some_and(|m| m.can.of_layers) {
+        return Err(Error::misuse(format!("{} trains no network: leave layers out, or use ", job.method))
+            .give("method", method::network::METHOD.name));
+    }
+    let can = method::find(&job.method).map(|m| m.can);
+    let usual = match can {
+        Some(can) if can.of_cells => loss::usual_of_cells(task),
+        Some(can) if can.of_layers => loss::usual_of_layers(task),
+        _ => loss::usual(task),
+    };
     let Some(name) = job.loss.as_deref().or(usual.map(|l| l.name)) else {
         // A forgotten target must not become another task.
         let forgotten = Error::misuse("the schema has no [target]: add one, or ask for a point with ");
@@ -157,6 +174,7 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
         constraint: job.constraint,
         settings: job.settings.clone(),
         auxiliary: job.auxiliary.clone(),
+        layers: job.layers.clone(),
     };
     // Published forms have losses of their own, which the model must name.
     let problem = if named.is_some_and(|m| m.published) { method::published::published_loss(&problem) } else { problem };
@@ -204,7 +222,7 @@ impl Release for Prepared {
         serde_json::json!({
             "schema": self.job.schema, "rows": p.rows, "epsilon": p.target.epsilon, "delta": p.target.delta, "loss": p.loss.name,
             "method": self.method.name, "settings": p.settings.0, "constraint": format!("{:?}", p.constraint), "auxiliary": auxiliary,
-            "event": self.event(),
+            "layers": p.layers, "event": self.event(),
         })
     }
 
@@ -277,6 +295,7 @@ impl Prepared {
         let (weights, map) = match learned {
             Learned::Weights(weights, map) => (weights, map),
             Learned::Additive(model) => return Ok(Model::Additive(model)),
+            Learned::Network(model) => return Ok(Model::Network(model)),
         };
         // Numbers that overflowed are released ones; a model file holds finite ones.
         let weights: Vec<f64> = weights.iter().map(|w| if w.is_finite() { *w } else { 0.0 }).collect();
@@ -339,6 +358,7 @@ impl Prepared {
                 constraint: self.job.constraint,
                 allow_large_delta: large_delta(delta, rows),
                 auxiliary: self.job.auxiliary.as_ref().map(|rows| rows.len() as u64),
+                layers: self.job.layers.clone(),
                 public_candidates: self.public_candidates,
                 selection: None,
             }),

@@ -295,6 +295,15 @@ pub(crate) fn usual_of_cells(task: Task) -> Option<&'static LossEntry> {
     }
 }
 
+/// The same for networks.
+pub(crate) fn usual_of_layers(task: Task) -> Option<&'static LossEntry> {
+    match task {
+        Task::Classes(_) => ALL.iter().find(|l| l.multiclass),
+        Task::Number => ALL.iter().find(|l| l.least_squares && l.kind == Kind::Number),
+        Task::Location => None,
+    }
+}
+
 /// Its name; empty if the task has none.
 pub(crate) fn usual_name(task: Task) -> &'static str {
     usual(task).map_or("", |l| l.name)

@@ -9,6 +9,7 @@ pub(crate) mod frank_wolfe;
 pub(crate) mod hard_thresholding;
 pub(crate) mod hyperparameter_free;
 mod location;
+pub(crate) mod network;
 pub(crate) mod noisy_gd;
 pub(crate) mod noisy_projected_sgd;
 pub(crate) mod noisy_sgd;
@@ -41,6 +42,7 @@ use crate::data::encode::Column;
 use crate::error::{Error, Result};
 use crate::loss::{self, Heads, Kind, LossEntry, OwnMetric};
 use crate::model::RowMap;
+use crate::network::NetworkModel;
 use crate::schema::{Schema, Task};
 use privfit_kernel::account::{Adjacency, Event, Target};
 use privfit_kernel::engine::Needs;
@@ -83,6 +85,8 @@ pub struct Problem {
     pub settings: Settings,
     /// Encoded rows without labels that are public, for methods whose answers teach a student.
     pub auxiliary: Option<Arc<PublicRows>>,
+    /// Layers of a network, in words; none for those that the public facts suggest.
+    pub layers: Option<Vec<String>>,
 }
 
 impl Problem {
@@ -208,6 +212,8 @@ pub struct Capabilities {
     pub noise_at_the_end: bool,
     /// It reads cells of a table, not features.
     pub of_cells: bool,
+    /// It trains a network.
+    pub of_layers: bool,
 }
 
 /// Points that stand for all rows.
@@ -238,6 +244,7 @@ impl Capabilities {
         affine: false,
         noise_at_the_end: false,
         of_cells: false,
+        of_layers: false,
     };
 
     /// Rests on a theorem about minimisers or distances of iterates, with proved errors of solver and floating point.
@@ -251,6 +258,7 @@ impl Capabilities {
         match loss.kind {
             Kind::Location => self.point == Some(if loss.parameters.is_empty() { Point::Mean } else { Point::Median }),
             Kind::Number if self.two_classes => false,
+            _ if self.of_layers => loss.multiclass || loss.least_squares,
             // The sizes of its derivatives are what makes a quantile, and additive models clip them.
             _ if self.of_cells => loss.kind == Kind::Number && loss.metric != OwnMetric::Pinball || loss.link.has_probabilities(),
             _ => {
@@ -374,6 +382,8 @@ pub enum Learned {
     Weights(Vec<f64>, Option<RowMap>),
     /// An additive model.
     Additive(Box<AdditiveModel>),
+    /// A network.
+    Network(Box<NetworkModel>),
 }
 
 impl Learned {
@@ -388,6 +398,7 @@ impl Learned {
                 numbers
             }
             Learned::Additive(model) => model.numbers().copied().collect(),
+            Learned::Network(model) => model.weights,
         }
     }
 }
@@ -407,6 +418,7 @@ pub const ALL: &[Method] = &[
     frank_wolfe::METHOD,
     statistics::METHOD,
     additive::METHOD,
+    network::METHOD,
     noisy_thresholding::METHOD,
     weighted_columns::METHOD,
     hard_thresholding::METHOD,

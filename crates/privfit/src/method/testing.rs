@@ -36,6 +36,7 @@ pub(crate) fn plan(schema: &Schema, method: &str, loss: &str, rows: u64, epsilon
         allow_large_delta: true,
         compare: false,
         auxiliary: None,
+        layers: None,
     };
     prepare(&job, rows, false).unwrap()
 }

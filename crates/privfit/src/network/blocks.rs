@@ -7,7 +7,7 @@
 
 use super::layer::{Layer, Shape};
 use super::pass::{Goal, backward, forward, weighted};
-use super::program::{Area, MOST_AT_ONCE, Program};
+use super::program::{Area, Kind, MOST_AT_ONCE, Program};
 use crate::error::Result;
 use privfit_kernel::{Blockwise, Clipping, UnitBlock};
 use std::cell::RefCell;
@@ -81,6 +81,41 @@ impl Network {
         let shape = Shape { height: *height, width: *width, channels: *channels };
         let classes = if *classes == 1 { *scores } else { 0 };
         Network::new(shape, &layers, classes, f32::from_bits(*scale as u32), f32::from_bits(*shift as u32)).ok()
+    }
+
+    /// Layers before the scores.
+    pub fn layers(&self) -> &[Layer] {
+        &self.layers
+    }
+
+    /// Classes; 0 for a number.
+    pub fn classes(&self) -> usize {
+        if self.goal == Goal::Classes { self.scores } else { 0 }
+    }
+
+    /// Weights to begin with: those of a layer are uniform up to one over the root of its inputs, from a public generator; scales of groups are 1, all others 0.
+    pub fn initial(&self) -> Vec<f64> {
+        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        let mut uniform = || {
+            // SplitMix64.
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut z = state;
+            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+        };
+        let mut out = vec![0.0; self.dimension()];
+        for step in &self.program.steps {
+            match &step.kind {
+                Kind::Sums(w) => {
+                    let size = 1.0 / (w.inputs.max(1) as f64).sqrt();
+                    out[w.at..w.at + w.inputs * w.outputs].iter_mut().for_each(|o| *o = size * uniform());
+                }
+                Kind::GroupNorm(norm) => out[norm.at..norm.at + norm.real].fill(1.0),
+                _ => {}
+            }
+        }
+        out
     }
 
     /// Weights, of all layers one after the other.
@@ -240,6 +275,7 @@ mod tests {
         };
         vec![
             make((1, 1, 7), &[], 3),
+            make((5, 5, 3), &["max_pool 2 stride 1", "tanh", "convolution 4 2", "max_pool 2", "relu", "flatten", "dense 4"], 2),
             make((1, 1, 9), &["dense 20", "tanh", "dense 5", "relu"], 2),
             make((1, 1, 6), &["dense 18", "group_norm 3", "tanh"], 0),
             make((9, 7, 2), &["convolution 5 3 stride 2 padding 1", "relu", "convolution 18 2 padding 1", "tanh"], 4),

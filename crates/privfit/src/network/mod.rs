@@ -7,7 +7,9 @@
 
 mod blocks;
 mod layer;
+mod model;
 mod pass;
+mod preset;
 mod product;
 mod program;
 #[cfg(test)]
@@ -15,3 +17,6 @@ mod reference;
 
 pub use blocks::Network;
 pub use layer::{Layer, Shape};
+pub use model::NetworkModel;
+pub use preset::layers_of;
+pub(crate) use preset::{input_shape, usual_layers};

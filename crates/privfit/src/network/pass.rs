@@ -386,23 +386,28 @@ fn pool_back(
     own: usize,
     other: usize,
 ) {
-    let (x_at, y_at, channels) = (from.at + example * from.size(), to.at + example * to.size(), from.channels);
+    let (x_at, channels) = (from.at + example * from.size(), from.channels);
     let first = own.min(other);
     let (areas, deltas) = scratch.split_at_mut(first);
     let (read, write) = spread_out(deltas, own - first, to.deltas(), other - first, padded(from.deltas()));
-    let (x, y) = (&areas[x_at..x_at + from.size()], &areas[y_at..y_at + to.size()]);
+    let x = &areas[x_at..x_at + from.size()];
     write.fill(0.0);
     let share = 1.0 / (kernel * kernel) as f32;
     for py in 0..to.shape.height {
         for px in 0..to.shape.width {
             let read = &read[(py * to.shape.width + px) * channels..][..channels];
-            let y = &y[to.pixel(py, px)..][..channels];
             for first in (0..channels).step_by(LANES) {
                 let here = first..(first + LANES).min(channels);
                 // The first of the largest has all that comes back.
-                let (mut rest, mut largest_one) = ([0f32; LANES], [0f32; LANES]);
+                let (mut rest, mut largest_one) = ([0f32; LANES], [f32::NEG_INFINITY; LANES]);
                 rest[..here.len()].copy_from_slice(&read[here.clone()]);
-                largest_one[..here.len()].copy_from_slice(&y[here.clone()]);
+                // Found again: what came out may have changed in place since.
+                for at in (0..kernel * kernel).filter(|_| largest) {
+                    let x = &x[from.pixel(py * stride + at / kernel, px * stride + at % kernel)..][here.clone()];
+                    for (i, x) in x.iter().enumerate() {
+                        largest_one[i] = larger(largest_one[i], *x);
+                    }
+                }
                 for ky in 0..kernel {
                     for kx in 0..kernel {
                         let (qy, qx) = (py * stride + ky, px * stride + kx);

@@ -28,8 +28,6 @@ pub(crate) enum Start<'a> {
     Zero,
     /// At these numbers, in every row, which are added last.
     Bias(&'a [f32]),
-    /// At what is there, which is added last.
-    There,
 }
 
 /// Computes c, whose rows have `columns` entries, as b has: a multiple of the group.
@@ -66,7 +64,6 @@ fn plain(a: Addressed<'_>, b: &[f32], columns: usize, start: Start<'_>, c: &mut 
                 *o = match start {
                     Start::Zero => s,
                     Start::Bias(bias) => s + bias[g * LANES + j],
-                    Start::There => s + *o,
                 };
             }
         }
@@ -144,7 +141,6 @@ mod x86 {
                     let sum = match start {
                         Start::Zero => *sum,
                         Start::Bias(bias) => _mm512_add_ps(*sum, _mm512_loadu_ps(bias.as_ptr().add(column + v * LANES))),
-                        Start::There => _mm512_add_ps(*sum, _mm512_loadu_ps(to)),
                     };
                     _mm512_storeu_ps(to, sum);
                 }
@@ -208,7 +204,6 @@ mod x86 {
                     let sum = match start {
                         Start::Zero => *sum,
                         Start::Bias(bias) => _mm256_add_ps(*sum, _mm256_loadu_ps(bias.as_ptr().add(column + v * HALF))),
-                        Start::There => _mm256_add_ps(*sum, _mm256_loadu_ps(to)),
                     };
                     _mm256_storeu_ps(to, sum);
                 }
@@ -233,7 +228,7 @@ mod tests {
             let across: (Vec<u32>, Vec<u32>) = ((0..m).map(|i| (i * k) as u32).collect(), (0..k as u32).collect());
             let down: (Vec<u32>, Vec<u32>) = ((0..m as u32).collect(), (0..k).map(|i| (i * m) as u32).collect());
             for (rows, steps) in [across, down] {
-                for start in [Start::Zero, Start::Bias(&bias), Start::There] {
+                for start in [Start::Zero, Start::Bias(&bias)] {
                     let mut c = there.clone();
                     product(Addressed { x: &x, rows: &rows, steps: &steps }, &b, n, start, &mut c);
                     for i in 0..m {
@@ -246,7 +241,6 @@ mod tests {
                             let begin = match start {
                                 Start::Zero => 0.0,
                                 Start::Bias(bias) => bias[j],
-                                Start::There => there[i * n + j],
                             };
                             assert!((sum + f64::from(begin) - f64::from(c[i * n + j])).abs() < 1e-5);
                         }

@@ -68,6 +68,7 @@ fn job(artifact: &Artifact, inputs: &PlanInputs) -> Result<Job> {
         compare: method::find(&t.method).is_some_and(|m| m.published),
         // Plans look at their number alone.
         auxiliary: inputs.auxiliary.map(|rows| Arc::new(PublicRows::new(vec![0.0; rows as usize], 1))),
+        layers: inputs.layers.clone(),
     })
 }
 

@@ -50,6 +50,7 @@ fn job(method: &str, loss: &str, target: &str, adjacency: Adjacency, delta: f64)
         allow_large_delta: false,
         compare: true,
         auxiliary: None,
+        layers: None,
     }
 }
 

@@ -102,6 +102,7 @@ impl Case {
             allow_large_delta: true,
             compare: false,
             auxiliary: None,
+            layers: None,
         }
     }
 

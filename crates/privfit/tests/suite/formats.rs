@@ -25,6 +25,7 @@ fn job(schema: &str) -> Job {
         allow_large_delta: false,
         compare: false,
         auxiliary: None,
+        layers: None,
     }
 }
 

@@ -91,6 +91,7 @@ fn job(schema: &str, epsilon: f64) -> Job {
         allow_large_delta: false,
         compare: false,
         auxiliary: None,
+        layers: None,
     }
 }
 

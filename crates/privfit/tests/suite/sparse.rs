@@ -31,6 +31,7 @@ fn job(schema: &Schema, method: &str, (epsilon, delta): (f64, f64), set: &[(&str
         allow_large_delta: true,
         compare: true,
         auxiliary: None,
+        layers: None,
     }
 }
 

@@ -29,6 +29,7 @@ fn job(schema: &str, epsilon: f64, adjacency: Adjacency) -> Job {
         allow_large_delta: false,
         compare: false,
         auxiliary: None,
+        layers: None,
     }
 }
 

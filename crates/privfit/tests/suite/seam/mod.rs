@@ -181,6 +181,7 @@ impl Case {
             allow_large_delta: false,
             compare: false,
             auxiliary: None,
+            layers: None,
         }
     }
 

@@ -1,0 +1,107 @@
+//! A released network, and its scores for rows.
+
+use super::blocks::Network;
+use super::layer::{Layer, Shape};
+use crate::data::encode::Row;
+use serde::{Deserialize, Serialize};
+use std::sync::OnceLock;
+
+/// Layers and weights of a network, and how rows enter it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkModel {
+    /// Name of the loss.
+    pub loss: String,
+    /// Its numbers.
+    pub loss_parameters: Vec<f64>,
+    /// Number of classes; 0 for a number.
+    pub classes: usize,
+    /// Height, width and channels of what comes in.
+    pub input: [usize; 3],
+    /// What encoded numbers are multiplied by, and what is added to them.
+    pub scale: f32,
+    /// See `scale`.
+    pub shift: f32,
+    /// Layers before the scores, in words; a dense layer with a score for each class, or one for a number, follows.
+    pub layers: Vec<String>,
+    /// Weights: of each layer those of its inputs, one list of outputs after the other, then a bias for each output.
+    pub weights: Vec<f64>,
+    /// The network with its weights in place.
+    #[serde(skip)]
+    ready: OnceLock<Option<(Network, Vec<f32>)>>,
+}
+
+impl Clone for NetworkModel {
+    fn clone(&self) -> Self {
+        NetworkModel {
+            loss: self.loss.clone(),
+            loss_parameters: self.loss_parameters.clone(),
+            layers: self.layers.clone(),
+            weights: self.weights.clone(),
+            ready: OnceLock::new(),
+            ..*self
+        }
+    }
+}
+
+impl PartialEq for NetworkModel {
+    fn eq(&self, other: &Self) -> bool {
+        let facts = |m: &Self| (m.loss.clone(), m.loss_parameters.clone(), m.classes, m.input, m.layers.clone());
+        facts(self) == facts(other) && (self.scale, self.shift) == (other.scale, other.shift) && self.weights == other.weights
+    }
+}
+
+impl NetworkModel {
+    /// A network with weights; those that overflowed are 0.
+    pub(crate) fn new(network: &Network, loss: &str, loss_parameters: Vec<f64>, weights: &[f64]) -> NetworkModel {
+        NetworkModel {
+            loss: loss.into(),
+            loss_parameters,
+            classes: network.classes(),
+            input: [network.input.height, network.input.width, network.input.channels],
+            scale: network.scale,
+            shift: network.shift,
+            layers: network.layers.iter().map(Layer::to_string).collect(),
+            weights: weights.iter().map(|w| if w.is_finite() { *w } else { 0.0 }).collect(),
+            ready: OnceLock::new(),
+        }
+    }
+
+    /// The network, if its parts fit together.
+    pub fn network(&self) -> Option<&(Network, Vec<f32>)> {
+        let make = || {
+            let layers: Vec<Layer> = self.layers.iter().map(|l| Layer::parse(l)).collect::<Result<_, _>>().ok()?;
+            let [height, width, channels] = self.input;
+            let shape = Shape { height, width, channels };
+            let small = height.checked_mul(width)?.checked_mul(channels)? <= 1 << 24 && channels > 0 && self.classes <= 1 << 20;
+            let network = small.then(|| Network::new(shape, &layers, self.classes, self.scale, self.shift).ok()).flatten()?;
+            let complete = network.dimension() == self.weights.len() && self.weights.iter().all(|w| w.is_finite());
+            complete.then(|| {
+                let prepared = network.prepare(&self.weights);
+                (network, prepared)
+            })
+        };
+        self.ready.get_or_init(make).as_ref()
+    }
+
+    /// Scores of a model: one for each class, or one.
+    pub fn outputs(&self) -> usize {
+        self.classes.max(1)
+    }
+
+    /// Scores of an encoded row; the constant at its end is left out.
+    pub fn scores(&self, row: &Row, out: &mut Vec<f64>) {
+        let Some((network, prepared)) = self.network() else {
+            out.resize(self.outputs(), 0.0);
+            return;
+        };
+        let mut x = vec![0f32; network.input.size()];
+        x.iter_mut().zip(&row.dense).for_each(|(x, own)| *x = *own as f32);
+        for (j, own) in &row.pairs {
+            if let Some(x) = x.get_mut(*j as usize) {
+                *x = *own as f32;
+            }
+        }
+        out.extend(network.scores(prepared, &x).iter().map(|s| f64::from(*s)));
+    }
+}

@@ -217,7 +217,7 @@ impl Model {
             Model::Linear(_) => "linear",
             Model::Point(_) => "point",
             Model::Additive(_) => "curves",
-            Model::Network(_) => "network",
+            Model::Network(_) => "layers",
         }
     }
 

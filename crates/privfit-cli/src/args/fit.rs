@@ -224,7 +224,10 @@ impl FitArguments {
                     match layers {
                         _ if !self.layers.is_empty() => {}
                         Some(layers) => self.layers = layers,
-                        None if self.method.is_none() => self.method = Some("network".into()),
+                        None if self.method.is_none() => {
+                            let of_layers = privfit::method::ALL.iter().find(|m| m.can.of_layers);
+                            self.method = of_layers.map(|m| m.name.into());
+                        }
                         None => {}
                     }
                 }

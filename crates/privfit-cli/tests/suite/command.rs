@@ -398,6 +398,7 @@ fn methods_are_listed() {
         "frank-wolfe",
         "statistics",
         "additive",
+        "network",
         "noisy-thresholding",
         "weighted-columns",
         "hard-thresholding",

@@ -65,7 +65,8 @@ pub(crate) const METHOD: Method = Method {
         releases_gradients: true,
         many_steps: true,
         of_layers: true,
-        numerics: Numerics::Bounded,
+        // The error of the arithmetic is derived in `network/blocks.rs`; the kernel has no proof of it.
+        numerics: Numerics::Float,
         ..Capabilities::ANY
     },
     plan,

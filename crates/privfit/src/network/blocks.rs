@@ -140,7 +140,7 @@ impl Network {
             Goal::Number => (-1.0, 1.0),
         };
         Blockwise {
-            name: "network",
+            name: "gradients of layers",
             dimension: self.dimension(),
             error: ERROR,
             clipping,

@@ -132,7 +132,7 @@ const NO_OFFSET: &[(&str, f64)] = &[("steps", 1.0), ("momentum", 0.0), ("learnin
 const FEW: &[(&str, f64)] = &[("steps", 3.0), ("trees", 2.0), ("pairs", 1.0)];
 
 /// Correct configurations, every private method among them.
-const CORRECT: [Shown; 39] = {
+const CORRECT: [Shown; 41] = {
     use Adjacency::{AddRemove, ReplaceOne, ZeroOut};
     [
         ("noisy-gd", "logistic", ONE_STEP, ZeroOut, 0.5),
@@ -174,6 +174,8 @@ const CORRECT: [Shown; 39] = {
         ("additive", "logistic", FEW, ReplaceOne, 0.2),
         ("additive", "softmax", &[("steps", 3.0), ("trees", 2.0)], AddRemove, 0.1),
         ("additive", "fractional", FEW, ZeroOut, 0.1),
+        ("network", "softmax", &[("steps", 2.0), ("sampling_rate", 1.0)], ZeroOut, 0.0),
+        ("network", "squared", &[("steps", 2.0), ("sampling_rate", 0.5)], ReplaceOne, 0.0),
     ]
 };
 

@@ -183,7 +183,8 @@ fn every_method_has_a_certificate_that_verifies() {
                 assert_eq!(c.guarantee.add_remove.is_some(), adjacency == Adjacency::AddRemove, "{name}");
                 assert!(c.mechanism.theorem.len() > 80 && !c.mechanism.releases.is_empty(), "{name}");
                 assert!(c.unprotected.facts.iter().all(|f| !f.source.is_empty()) && c.unprotected.facts.len() >= 4, "{name}");
-                let by_theorem = ["objective", "output", "permutation", "hyperparameter", "two-stage", "weighted", "transfer"];
+                let by_theorem =
+                    ["objective", "output", "permutation", "hyperparameter", "two-stage", "weighted", "transfer", "network"];
                 let exact = !by_theorem.iter().any(|p| method.name.trim_start_matches("published-").starts_with(p));
                 if !method.published {
                     assert_eq!(c.security.numerics == Numerics::Exact, exact, "{name}: {:?}", c.security.numerics);
@@ -404,7 +405,7 @@ fn plans_are_made_again() {
     refused(&again(&|a| a.training.inputs.as_mut().unwrap().auxiliary = Some(u64::MAX)), "plan");
     let other = |a: &mut Artifact| match &mut a.model {
         Model::Linear(m) => m.loss_parameters[0] += 1.0,
-        Model::Point(_) | Model::Additive(_) => unreachable!(),
+        Model::Point(_) | Model::Additive(_) | Model::Network(_) => unreachable!(),
     };
     refused(&again(&other), "plan");
     refused(

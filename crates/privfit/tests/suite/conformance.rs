@@ -84,7 +84,7 @@ impl Case {
     fn job(&self, rows: u64, epsilon: f64) -> Job {
         let mut settings = BTreeMap::new();
         // Few steps where there are many by default.
-        if ["noisy-gd", "noisy-sgd", "noisy-projected-sgd", "random-round-sgd", "output-gd", "frank-wolfe", "additive"]
+        if ["noisy-gd", "noisy-sgd", "noisy-projected-sgd", "random-round-sgd", "output-gd", "frank-wolfe", "additive", "network"]
             .contains(&self.method)
         {
             settings.insert("steps".to_string(), 30.0);
@@ -164,6 +164,7 @@ fn train(prepared: &Prepared, data: &Dataset, entropy: &Entropy, threads: usize)
 fn flat(artifact: &Artifact) -> Vec<f64> {
     match &artifact.model {
         Model::Additive(m) => m.curves.iter().flat_map(|c| c.scores.iter().flatten()).copied().collect(),
+        Model::Network(m) => m.weights.clone(),
         model => model.weights().iter().flatten().copied().collect(),
     }
 }
@@ -372,6 +373,7 @@ fn much_budget_gives_the_optimum() {
             ("output-gd", _) => &[("steps", 1000.0)],
             ("frank-wolfe", _) => &[("steps", 150.0), ("cap", 1.0)],
             ("additive", _) => &[("steps", 200.0)],
+            ("network", _) => &[("steps", 400.0), ("clip", 1.0), ("learning_rate", 1.0)],
             _ => &[],
         };
         set.iter().for_each(|(k, v)| {
@@ -403,6 +405,9 @@ fn much_budget_gives_the_optimum() {
             m.curves.iter_mut().flat_map(|c| c.scores.iter_mut().flatten()).for_each(|x| *x = 0.0);
             m.pairs.clear();
             m.trees.clear();
+        }
+        if let Model::Network(m) = &mut zero.model {
+            m.weights.fill(0.0);
         }
         let none = zero.model.weights().iter().map(|w| vec![0.0; w.len()]).collect();
         zero.model = zero.model.with_weights(none);

@@ -82,6 +82,7 @@ fn prepared(
         allow_large_delta: true,
         compare: true,
         auxiliary: data.public.clone().filter(|_| transfers.contains(&candidate.name) && !wide),
+        layers: None,
     };
     prepare(&job, data.rows, true)
 }

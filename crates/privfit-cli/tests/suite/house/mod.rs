@@ -53,10 +53,11 @@ fn circles_are_found() {
 }
 
 /// What else is called like a loss or a method, and why it is not one.
-const OTHERS: [(&str, &str, &str); 4] = [
+const OTHERS: [(&str, &str, &str); 5] = [
     ("privfit/src/request.rs", "objective", "a mechanism of the published accounting requests"),
     ("privfit/src/request.rs", "poisson", "a kind of sampling there"),
     ("privfit-cli/src/verb/account/mod.rs", "objective", "the same mechanism as a flag"),
+    ("privfit-cli/src/args/fit.rs", "network", "the kind of a model in a job file"),
     ("privfit/src/job/tune.rs", "poisson", "a distribution of the number of runs"),
 ];
 

@@ -65,7 +65,7 @@ impl<'u> UnitBlock<'u> {
     /// The first row of each unit, one after the other, in single precision, times a scale and with a shift; zeros for a unit without rows. Room for `len` x so many of the first features.
     pub fn copy_rows(&self, scale: f32, shift: f32, out: &mut [f32]) {
         let (table, unit) = (self.data.table(), self.data.cell_unit() as f32 * scale);
-        let d = (out.len() / self.len().max(1)).clamp(1, self.data.dimension);
+        let d = (out.len() / self.len().max(1)).max(1);
         for (i, (unit_index, to)) in self.unit_count.iter().zip(out.chunks_exact_mut(d)).enumerate() {
             // Sampled rows lie far apart: the one after the next is asked for while this one is copied.
             if let Some(row) = self.unit_count.get(i + 2).and_then(|later| self.data.rows_of(*later).next()) {
@@ -127,20 +127,25 @@ pub enum Clipping {
     Automatic(f32),
 }
 
+/// The least that automatic clipping adds to a norm, in units of the clip: a norm that single precision makes 0 is not multiplied by more than its inverse.
+const LEAST_MORE: f32 = 1e-3;
+
 impl Clipping {
     /// Never above clip over norm.
     fn factor(self, clip: f32, norm: f32) -> f32 {
         let norm = norm.max(f32::MIN_POSITIVE);
-        match self {
+        let factor = match self {
             Clipping::Norm => (clip / norm).min(1.0),
-            Clipping::Automatic(more) => clip / (norm + clip * more.max(0.0)),
-        }
+            Clipping::Automatic(more) => clip / (norm + clip * more.max(LEAST_MORE)),
+        };
+        // Below, a factor has fewer digits than the error that is charged.
+        if factor < f32::MIN_POSITIVE { 0.0 } else { factor }
     }
 }
 
 impl Blockwise<'_> {
     fn knows(&self, unit: Unit<'_>) -> bool {
-        (0..unit.rows()).all(|row| unit.label(row) >= self.labels.0 && unit.label(row) <= self.labels.1)
+        unit.rows() > 0 && (0..unit.rows()).all(|row| unit.label(row) >= self.labels.0 && unit.label(row) <= self.labels.1)
     }
 }
 

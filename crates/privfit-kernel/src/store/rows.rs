@@ -55,7 +55,11 @@ impl<'a> Table<'a> {
     /// The first features of a row in single precision, times a unit and with a shift, as many as there are places.
     pub(crate) fn copy_row(&self, row: usize, unit: f32, shift: f32, out: &mut [f32]) {
         match self.rows {
-            Rows::Dense(cells) => copy_cells(&cells[row * self.d..][..out.len()], unit, shift, out),
+            Rows::Dense(cells) => {
+                let (own, rest) = out.split_at_mut(out.len().min(self.d));
+                copy_cells(&cells[row * self.d..][..own.len()], unit, shift, own);
+                rest.fill(0.0);
+            }
             Rows::Sparse(_) => {
                 out.fill(shift);
                 self.each(row, |j, x| {

@@ -152,10 +152,8 @@ fn network(problem: &Problem, layers: &[crate::network::Layer]) -> Result<Networ
     let own = problem.features - usize::from(problem.constant().is_some());
     // Encoded numbers are short, so that rows lie in the unit ball; here they have a mean square of about 1, or their own size within bounds.
     let scale = match &problem.schema.features {
-        Features::Image { .. } | Features::Table(_) if problem.schema.scaling == Scaling::Ball => {
-            problem.columns.first().map_or(1.0, |c| c.scale)
-        }
-        Features::Table(_) => (problem.schema.used_columns() as f64).sqrt(),
+        Features::Image { .. } if problem.schema.scaling == Scaling::Ball => problem.columns.first().map_or(1.0, |c| c.scale),
+        Features::Table(_) => (problem.schema.used_columns() as f64 + 1.0).sqrt(),
         _ => (own as f64).sqrt(),
     };
     let input = crate::network::input_shape(&problem.schema, own);

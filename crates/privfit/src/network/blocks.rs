@@ -275,6 +275,7 @@ mod tests {
         };
         vec![
             make((1, 1, 7), &[], 3),
+            make((1, 1, 7), &["dense 8", "relu", "convolution 4 3 padding 1", "tanh"], 3),
             make((5, 5, 3), &["max_pool 2 stride 1", "tanh", "convolution 4 2", "max_pool 2", "relu", "flatten", "dense 4"], 2),
             make((1, 1, 9), &["dense 20", "tanh", "dense 5", "relu"], 2),
             make((1, 1, 6), &["dense 18", "group_norm 3", "tanh"], 0),
@@ -447,6 +448,44 @@ mod tests {
         }
     }
 
+    /// Norm and gradient of an example have the same bits whoever is computed with it and wherever it stands, whatever was left in the working memory before; a neighbour may be anything.
+    #[test]
+    fn an_example_has_the_same_bits_in_any_company() {
+        for (i, network) in networks().iter().enumerate() {
+            let (d, size, most) = (network.dimension(), network.input.size(), network.program.at_once);
+            let prepared = network.prepare(&numbers(d, 9, 0.7));
+            let (_, rows, labels) = data(network, most + 1, None);
+            let mut rows: Vec<Vec<f32>> = rows.iter().map(|r| r.iter().map(|x| *x as f32 * 20.0).collect()).collect();
+            let mut labels = labels;
+            let run = |who: &[usize], factor_of: usize, rows: &[Vec<f32>], labels: &[f32], scratch: &mut [f32]| {
+                let all: Vec<f32> = who.iter().flat_map(|e| rows[*e].clone()).collect();
+                let own: Vec<f32> = who.iter().map(|e| labels[*e]).collect();
+                let (mut norms, mut sum) = (vec![0f32; who.len()], vec![0f32; d]);
+                network.enter(&all, scratch);
+                forward(&network.program, &prepared, scratch, who.len());
+                backward(&network.program, &prepared, network.goal, &own, scratch, &mut norms);
+                let factors: Vec<f32> = who.iter().map(|e| if *e == factor_of { 0.5 } else { 0.0 }).collect();
+                weighted(&network.program, &factors, scratch, &mut sum);
+                let place = who.iter().position(|e| *e == factor_of).unwrap();
+                (norms[place].to_bits(), sum.iter().map(|x| (x + 0.0).to_bits()).collect::<Vec<_>>())
+            };
+            let mut scratch = vec![f32::NAN; network.program.scratch];
+            let alone = run(&[0], 0, &rows, &labels, &mut scratch);
+            // A row that overflows, one that is no number, and a label of no class.
+            rows[1] = vec![f32::MAX; size];
+            rows[2] = vec![f32::NAN; size];
+            labels[3] = f32::NAN;
+            for count in [2, 3, 4, 5, 7, most] {
+                for place in [0, count / 2, count - 1] {
+                    let mut who: Vec<usize> = (1..count).collect();
+                    who.insert(place, 0);
+                    assert_eq!(run(&who, 0, &rows, &labels, &mut scratch), alone, "network {i}, {place} of {count}");
+                }
+            }
+            assert_eq!(run(&[0], 0, &rows, &labels, &mut scratch), alone, "network {i}, after others");
+        }
+    }
+
     /// One example more or less, another one, a row of NaN or of huge numbers, or a foreign label changes nothing but its own contribution: to the digit of the grid, not only within the clip.
     #[test]
     fn examples_do_not_see_each_other() {
@@ -465,6 +504,21 @@ mod tests {
                     assert!(length(&gap) <= most * sensitivity, "network {i}: {x} {label} {at}: {}", length(&gap));
                 }
             }
+        }
+    }
+
+    /// What would be computed wrong is refused, and the layer is named.
+    #[test]
+    fn layers_that_do_not_follow_are_refused() {
+        let image = Shape { height: 6, width: 6, channels: 2 };
+        for (layers, number) in [
+            (vec!["tanh", "tanh"], "layer 2"),
+            (vec!["convolution 3 2", "relu", "flatten", "tanh"], "layer 4"),
+            (vec!["flatten", "convolution 3 1 padding 1"], "layer 2"),
+        ] {
+            let layers: Vec<Layer> = layers.iter().map(|l| Layer::parse(l).unwrap()).collect();
+            let message = Network::new(image, &layers, 2, 1.0, 0.0).unwrap_err().to_string();
+            assert!(message.contains(number), "{message}");
         }
     }
 

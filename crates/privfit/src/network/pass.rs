@@ -55,10 +55,10 @@ fn sums(w: &Weights, from: Area, to: Area, weights: &[f32], scratch: &mut [f32],
     let matrix = &weights[w.prepared..];
     let bias = &matrix[w.steps.len() * w.wide..][..w.wide];
     let (input, output) = two(scratch, from.at, count * from.size(), to.at, count * to.size());
-    if w.dense {
+    // A row of outputs is the area of an example, unless that has a border.
+    if w.dense && to.size() == w.wide {
         let rows: [u32; MOST_AT_ONCE] = std::array::from_fn(|e| (e * from.size()) as u32);
         let a = Addressed { x: input, rows: &rows[..count], steps: &w.steps };
-        // A row of outputs is as long as the area of an example.
         return product(a, matrix, w.wide, Start::Bias(bias), output);
     }
     for (x, out) in input.chunks_exact(from.size()).zip(output.chunks_exact_mut(to.size())) {
@@ -331,7 +331,9 @@ fn gradients(w: &Weights, from: Area, scratch: &mut [f32], deltas: usize, count:
         if w.dense {
             scratch.copy_within(at..at + w.wide, w.gradients + e * w.wide);
             let input = &scratch[from.at + e * from.size()..][..from.size()];
-            squares[e] += (1.0 + square(input)) * square(&scratch[at..at + w.wide]);
+            // Deltas may be so small that their squares are nothing in single precision, and inputs large.
+            let deltas: f64 = scratch[at..at + w.wide].iter().map(|d| f64::from(*d) * f64::from(*d)).sum();
+            squares[e] += (1.0 + square(input)) * deltas;
             continue;
         }
         let (before, kept) = scratch.split_at_mut(w.gradients);

@@ -208,6 +208,16 @@ impl Program {
         let mut widest = padded(input.size());
         let (mut windows, mut sum) = (0, 0);
         for (i, layer) in layers.iter().enumerate() {
+            let wrong = |what: &str| Error::misuse(format!("layer {} ({layer}): {what}", i + 1));
+            // What is changed in place is changed once, so that the way back finds what it needs.
+            let active = |l: &Layer| matches!(l, Layer::Tanh | Layer::Relu);
+            let before = layers[..i].iter().rev().find(|l| **l != Layer::Flatten);
+            if active(layer) && before.is_some_and(active) {
+                return Err(wrong("it follows another one of its kind: leave one of them out"));
+            }
+            if border(i) != from.border && matches!(layer, Layer::Convolution { .. }) {
+                return Err(wrong("a row of numbers has no border, and it asks for padding: leave flatten or padding out"));
+            }
             let out = shapes[i + 1];
             let (kind, to) = match *layer {
                 Layer::Tanh => (Kind::Tanh, from),

@@ -36,9 +36,10 @@ impl Decoder {
             Features::Sparse { dimension, row_norm, .. } | Features::Dense { dimension, row_norm, .. } => {
                 (*row_norm, (0..*dimension).map(|_| Back::Times(1.0)).collect())
             }
-            Features::Image { shape, max } => {
-                let pixels: usize = shape.iter().product();
-                ((pixels as f64).sqrt(), (0..pixels).map(|_| Back::Times(*max)).collect())
+            Features::Image { max, .. } => {
+                let (own, times) =
+                    (schema.dimension() - usize::from(schema.intercept), if schema.scatters() { 1.0 } else { *max });
+                ((own as f64).sqrt(), (0..own).map(|_| Back::Times(times)).collect())
             }
         };
         Decoder { names: schema.feature_names(), back, scale }

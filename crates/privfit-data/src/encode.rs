@@ -5,6 +5,7 @@
 //! unlisted category is none of the listed ones, a record that can't be read is the null record. Nobody is told.
 
 use super::cells::{CellGrid, CellKind};
+use super::scattering::Scattering;
 use super::{Cell, Record};
 use crate::error::{Error, Result};
 use crate::schema::{Feature, Features, Scaling, Schema, TargetValues, UnitOfPrivacy};
@@ -126,6 +127,8 @@ pub struct Encoder {
     full_length: bool,
     /// Rows are cells: where each column is, and its rule.
     cells: Option<Vec<(usize, CellRule)>>,
+    /// Pictures become scattering features.
+    scattering: Option<Scattering>,
 }
 
 /// How a value becomes a cell.
@@ -173,9 +176,9 @@ impl Encoder {
                 longest_square = row_norm * row_norm;
                 largest = bound.unwrap_or(largest);
             }
-            Features::Image { max, shape } => {
+            Features::Image { max, .. } => {
                 divide = *max;
-                longest_square = shape.iter().product::<usize>() as f64;
+                longest_square = (schema.dimension() - usize::from(schema.intercept)) as f64;
             }
         }
         let table = matches!(schema.features, Features::Table(_));
@@ -211,6 +214,7 @@ impl Encoder {
             largest,
             full_length: false,
             cells: None,
+            scattering: scattering_of(schema),
         })
     }
 
@@ -309,6 +313,12 @@ impl Encoder {
                     if x != 0.0 {
                         row.pairs.push((i as u32, x / self.divide));
                     }
+                }
+            }
+            Record::Dense(values) if self.scattering.is_some() => {
+                if let Some(scattering) = &self.scattering {
+                    let pixels: Vec<f64> = values.iter().map(|x| clamped(*x, self.divide).max(0.0) / self.divide).collect();
+                    scattering.features(&pixels, &mut row.dense);
                 }
             }
             Record::Dense(values) => {
@@ -477,6 +487,15 @@ impl Rule {
     }
 }
 
+/// The map of pictures to scattering features, where the schema asks for it.
+fn scattering_of(schema: &Schema) -> Option<Scattering> {
+    let Features::Image { shape, .. } = &schema.features else { return None };
+    match shape.as_slice() {
+        [height, width, rest @ ..] if schema.scatters() => Scattering::new(*height, *width, rest.iter().product()),
+        _ => None,
+    }
+}
+
 /// Whether rows are kept as index-value pairs: by public facts, never by looking.
 pub fn is_sparse(schema: &Schema) -> bool {
     match &schema.features {
@@ -527,8 +546,8 @@ pub fn columns(schema: &Schema) -> Vec<Column> {
             }
             longest
         }
-        Features::Image { shape, .. } => {
-            let pixels = shape.iter().product::<usize>();
+        Features::Image { .. } => {
+            let pixels = schema.dimension() - usize::from(schema.intercept);
             out.resize(pixels, plain(if ball { (pixels as f64 + one).sqrt() } else { 1.0 }));
             pixels as f64
         }

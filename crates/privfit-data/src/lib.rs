@@ -25,6 +25,7 @@ pub mod parquet;
 mod parquet_column;
 mod parquet_pages;
 pub mod publish;
+pub mod scattering;
 pub mod schema;
 pub mod small_file;
 #[cfg(test)]

@@ -68,6 +68,11 @@ pub fn coefficients(artifact: &Artifact) -> Result<Value> {
     if matches!(artifact.model, Model::Network(_)) {
         return Err(Error::misuse("a network has layers, not coefficients: its model file holds them"));
     }
+    if schema.scatters() {
+        return Err(Error::misuse(
+            "the model predicts from scattering features, which have no units: its model file holds its weights",
+        ));
+    }
     if artifact.model.map().is_some() {
         return Err(Error::misuse(format!("the model changes each row by itself and has no coefficients in units: {fix}")));
     }

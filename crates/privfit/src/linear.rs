@@ -31,6 +31,9 @@ impl Artifact {
         if !ball && self.model.task() == Task::Number {
             return None;
         }
+        if schema.scatters() {
+            return None;
+        }
         // Slope of each encoded feature, and where it begins.
         let mut maps: Vec<(f64, f64)> = Vec::new();
         let longest = match &schema.features {
@@ -51,7 +54,7 @@ impl Artifact {
                 maps.resize(*dimension, (1.0, 0.0));
                 row_norm * row_norm
             }
-            Features::Image { shape, max } => {
+            Features::Image { shape, max, .. } => {
                 let pixels = shape.iter().product::<usize>();
                 maps.resize(pixels, (1.0 / max, 0.0));
                 pixels as f64

@@ -22,6 +22,7 @@ mod open;
 pub mod private_bounds;
 
 use crate::error::{Error, Result};
+use crate::scattering;
 use privfit_kernel::account::Event;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -156,7 +157,20 @@ pub enum Features {
         shape: Vec<usize>,
         /// Largest value of a pixel.
         max: f64,
+        /// What pixels become; none where nobody said, so that the method decides.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        encoder: Option<ImageEncoder>,
     },
+}
+
+/// What the pixels of a picture become: a map of one record that no data decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ImageEncoder {
+    /// Themselves.
+    Pixels,
+    /// Scattering features.
+    Scattering,
 }
 
 /// A column.
@@ -318,9 +332,28 @@ impl Schema {
         let own = match &self.features {
             Features::Table(columns) => columns.iter().map(|c| c.1.width()).sum(),
             Features::Sparse { dimension, .. } | Features::Dense { dimension, .. } => *dimension,
-            Features::Image { shape, .. } => shape.iter().product(),
+            Features::Image { .. } => self.image_shape().map_or(0, |s| s.iter().product()),
         };
         own + usize::from(self.intercept && own > 0)
+    }
+
+    /// Height, width and channels of encoded pictures; none for other rows.
+    pub fn image_shape(&self) -> Option<[usize; 3]> {
+        let Features::Image { shape, encoder, .. } = &self.features else { return None };
+        let pixels = match shape.as_slice() {
+            [height, width] => [*height, *width, 1],
+            [height, width, rest @ ..] if !rest.is_empty() => [*height, *width, rest.iter().product()],
+            all => [1, 1, all.iter().product()],
+        };
+        match encoder {
+            Some(ImageEncoder::Scattering) => scattering::shape(pixels[0], pixels[1], pixels[2]),
+            _ => Some(pixels),
+        }
+    }
+
+    /// Whether pictures become scattering features.
+    pub fn scatters(&self) -> bool {
+        matches!(self.features, Features::Image { encoder: Some(ImageEncoder::Scattering), .. })
     }
 
     /// Columns of a table that are predicted from; 0 for other rows.
@@ -623,11 +656,22 @@ fn features(mut keys: Keys) -> Result<(Features, Option<bool>)> {
             if !(max > 1e-100 && max < 1e100) {
                 return keys.wrong("max", "give a positive number");
             }
-            Features::Image { shape: shape.iter().map(|s| *s as usize).collect(), max }
+            let shape: Vec<usize> = shape.iter().map(|s| *s as usize).collect();
+            let encoder = match keys.text("encoder")?.as_deref() {
+                None => None,
+                Some("pixels") => Some(ImageEncoder::Pixels),
+                Some("scattering") => Some(ImageEncoder::Scattering),
+                Some(_) => return keys.wrong("encoder", "give \"pixels\" or \"scattering\""),
+            };
+            let scattered = encoder == Some(ImageEncoder::Scattering);
+            if scattered && (shape.len() < 2 || shape[..2].iter().any(|s| *s < scattering::LEAST_SIDE)) {
+                return keys.wrong("encoder", "scattering needs pictures of at least 6 x 6 pixels: give \"pixels\"");
+            }
+            Features::Image { shape, max, encoder }
         }
         other => return keys.wrong("kind", &format!("{other:?} is unknown: give \"sparse\", \"dense\" or \"image\"")),
     };
-    keys.finish("kind, dimension, row_norm, bound, shape, max, intercept")?;
+    keys.finish("kind, dimension, row_norm, bound, shape, max, encoder, intercept")?;
     Ok((features, intercept))
 }
 

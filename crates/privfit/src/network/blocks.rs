@@ -93,7 +93,7 @@ impl Network {
         if self.goal == Goal::Classes { self.scores } else { 0 }
     }
 
-    /// Weights to begin with: those of a layer are uniform up to one over the root of its inputs, from a public generator; scales of groups are 1, all others 0.
+    /// Weights to begin with: those of a layer are uniform up to one over the root of its inputs, from a public generator; scales of groups are 1, all others 0, as those of a linear model are.
     pub fn initial(&self) -> Vec<f64> {
         let mut state = 0x9e37_79b9_7f4a_7c15u64;
         let mut uniform = || {
@@ -105,8 +105,11 @@ impl Network {
             ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
         };
         let mut out = vec![0.0; self.dimension()];
+        // A linear model has no symmetry that random numbers would have to break.
+        let linear = self.layers.iter().all(|l| *l == Layer::Flatten);
         for step in &self.program.steps {
             match &step.kind {
+                Kind::Sums(_) if linear => {}
                 Kind::Sums(w) => {
                     let size = 1.0 / (w.inputs.max(1) as f64).sqrt();
                     out[w.at..w.at + w.inputs * w.outputs].iter_mut().for_each(|o| *o = size * uniform());

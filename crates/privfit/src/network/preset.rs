@@ -2,7 +2,7 @@
 
 use super::layer::{Layer, Shape};
 use crate::error::{Error, Result};
-use crate::schema::{Features, Schema};
+use crate::schema::Schema;
 
 /// Name and layers before the scores.
 const PRESETS: &[(&str, &[&str])] = &[
@@ -89,15 +89,9 @@ pub(crate) fn usual_layers(schema: &Schema) -> Vec<Layer> {
 
 /// The shape of rows: that of images, or a row of so many numbers.
 pub(crate) fn input_shape(schema: &Schema, numbers: usize) -> Shape {
-    match &schema.features {
-        Features::Image { shape, .. } => match shape.as_slice() {
-            [height, width] => Shape { height: *height, width: *width, channels: 1 },
-            [height, width, rest @ ..] if !rest.is_empty() => {
-                Shape { height: *height, width: *width, channels: rest.iter().product() }
-            }
-            all => Shape::flat(all.iter().product()),
-        },
-        _ => Shape::flat(numbers),
+    match schema.image_shape() {
+        Some([height, width, channels]) => Shape { height, width, channels },
+        None => Shape::flat(numbers),
     }
 }
 

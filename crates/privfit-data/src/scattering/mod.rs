@@ -1,0 +1,239 @@
+//! Scattering features of pictures: a fixed map of one picture that no data decided.
+//!
+//! *What it computes.* Wavelets of eight directions and one or two sizes take edges out of a picture; the modulus of what they give is averaged over a few pixels. The modulus of the finer size
+//! goes through the wavelets of the coarser one once more. What comes out are 81 numbers (9 for small pictures) for every 4 x 4 (2 x 2) pixels of every channel, which do not change much when a
+//! picture is moved or bent a little: a linear model of them learns from noisy gradients what a convolution network would have to learn first.
+//!
+//! *Privacy.* A map of one record and public constants, as every encoder is. It costs nothing. Numbers that are not finite were clipped before.
+//!
+//! *Normalisation.* Each channel is divided by a public constant, then groups of channels have the mean 0 and the variance 1 within a picture: nothing is learned from data.
+//!
+//! *Reference.* Bruna and Mallat 2013; Oyallon and Mallat 2015; Tramer and Boneh 2021 for private learning.
+
+mod filter;
+mod fourier;
+
+use filter::{Bank, low_pass};
+use fourier::{Complex, LANES, Lane, Transform, length};
+
+/// Everything that is public about scattering of pictures of one size.
+pub struct Scattering {
+    height: usize,
+    width: usize,
+    channels: usize,
+    /// Sizes of wavelets: 1 or 2.
+    sizes: usize,
+    /// Pixels that are added on the left and on top; on the other sides up to a size with small factors.
+    margin: usize,
+    banks: Vec<Bank>,
+    forward: Transform,
+    /// Back, at full size and at half of it.
+    back: Vec<Transform>,
+    /// Averages at full size and at half of it.
+    averages: Vec<Vec<f32>>,
+}
+
+/// Working memory.
+#[derive(Default)]
+struct Scratch {
+    picture: Vec<f32>,
+    spectrum: Complex,
+    product: Complex,
+    modulus: Vec<Lane>,
+    spectra: Complex,
+    rows: Vec<Lane>,
+}
+
+/// Pictures with a smaller side have wavelets of one size.
+const TWO_SIZES_FROM: usize = 16;
+/// Least variance of a group of paths, so that an even picture stays even.
+const LEAST_VARIANCE: f64 = 1e-5;
+/// Pictures with a smaller side have no scattering features.
+pub const LEAST_SIDE: usize = 6;
+
+/// Height, width and channels of what comes out of pictures of a size; none if they are too small.
+pub fn shape(height: usize, width: usize, channels: usize) -> Option<[usize; 3]> {
+    let sizes = sizes(height, width)?;
+    let step = 1 << sizes;
+    Some([height.div_ceil(step), width.div_ceil(step), channels * paths(sizes)])
+}
+
+fn sizes(height: usize, width: usize) -> Option<usize> {
+    match height.min(width) {
+        ..LEAST_SIDE => None,
+        LEAST_SIDE..TWO_SIZES_FROM => Some(1),
+        _ => Some(2),
+    }
+}
+
+/// Numbers for each pixel of what comes out, for a channel.
+fn paths(sizes: usize) -> usize {
+    1 + LANES * sizes + if sizes == 2 { LANES * LANES } else { 0 }
+}
+
+impl Scattering {
+    /// For pictures of a size; none if they are too small.
+    pub fn new(height: usize, width: usize, channels: usize) -> Option<Scattering> {
+        let sizes = sizes(height, width)?;
+        let (step, margin) = (1 << sizes, 1 << sizes);
+        let [h, w] = [height, width].map(|n| length(n.next_multiple_of(step) + 2 * margin, step));
+        let half = |n: usize, level: usize| n >> level;
+        Some(Scattering {
+            height,
+            width,
+            channels,
+            sizes,
+            margin,
+            banks: (0..sizes).map(|size| Bank::new(h, w, size)).collect(),
+            forward: Transform::new(h, w, false),
+            back: (0..sizes).map(|level| Transform::new(half(h, level), half(w, level), true)).collect(),
+            averages: (0..sizes).map(|level| low_pass(sizes - 1, level)).collect(),
+        })
+    }
+
+    /// Numbers of a picture.
+    pub fn dimension(&self) -> usize {
+        shape(self.height, self.width, self.channels).map_or(0, |s| s.iter().product())
+    }
+
+    /// Features of pixels between 0 and 1, row by row with channels last, in the same order; pixels that are missing are 0.
+    pub fn features(&self, pixels: &[f64], out: &mut Vec<f64>) {
+        let (paths, places) = (paths(self.sizes), self.places());
+        let (size, all) = (places.0 * places.1, self.channels * paths);
+        let (mut scratch, mut own) = (Scratch::default(), vec![0f32; all * size]);
+        for (channel, own) in own.chunks_exact_mut(paths * size).enumerate() {
+            self.channel(pixels, channel, &mut scratch, own);
+        }
+        self.normalise(&mut own, size);
+        out.clear();
+        out.resize(own.len(), 0.0);
+        for (path, own) in own.chunks_exact(size).enumerate() {
+            own.iter().enumerate().for_each(|(place, x)| out[place * all + path] = f64::from(*x));
+        }
+    }
+
+    /// Mean 0 and variance 1 for every group of paths within a picture.
+    fn normalise(&self, paths: &mut [f32], size: usize) {
+        let group: usize = std::env::var("PRIVFIT_GROUP").ok().and_then(|g| g.parse().ok()).unwrap_or(3);
+        for group in paths.chunks_mut(group * size) {
+            let n = group.len() as f64;
+            let mean = group.iter().map(|x| f64::from(*x)).sum::<f64>() / n;
+            let variance = group.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / n;
+            let inverse = 1.0 / (variance + LEAST_VARIANCE).sqrt();
+            group.iter_mut().for_each(|x| *x = ((f64::from(*x) - mean) * inverse) as f32);
+        }
+    }
+
+    /// Rows and columns of what comes out.
+    fn places(&self) -> (usize, usize) {
+        (self.height.div_ceil(1 << self.sizes), self.width.div_ceil(1 << self.sizes))
+    }
+
+    /// One channel: paths one after the other, each a picture of places.
+    fn channel(&self, pixels: &[f64], channel: usize, s: &mut Scratch, out: &mut [f32]) {
+        let (h, w) = (self.forward.height, self.forward.width);
+        let size = self.places().0 * self.places().1;
+        // A margin that mirrors the picture.
+        let mirrored = |at: usize, n: usize| {
+            let period = 2 * (n - 1);
+            let at = (at + period * self.margin - self.margin) % period;
+            if at < n { at } else { period - at }
+        };
+        s.picture.clear();
+        for y in 0..h {
+            let row = mirrored(y, self.height) * self.width;
+            s.picture.extend((0..w).map(|x| {
+                let at = (row + mirrored(x, self.width)) * self.channels + channel;
+                pixels.get(at).map_or(0.0, |x| *x as f32)
+            }));
+        }
+        // The picture itself, averaged: in all lanes, of which one is taken.
+        s.modulus.clear();
+        s.modulus.extend(s.picture.iter().map(|x| [*x; LANES]));
+        s.spectrum.re.clone_from(&s.modulus);
+        s.spectrum.im.clear();
+        s.spectrum.im.resize(h * w, [0.0; LANES]);
+        self.average(0, &s.modulus, &mut s.rows, out, 1);
+        self.forward.run(&mut s.spectrum);
+        for level in 0..self.sizes {
+            self.filter(level, &s.spectrum, None, &mut s.product, &mut s.modulus);
+            self.average(level, &s.modulus, &mut s.rows, &mut out[(1 + level * LANES) * size..], LANES);
+            if level + 1 < self.sizes {
+                s.spectra.re.clone_from(&s.modulus);
+                s.spectra.im.clear();
+                s.spectra.im.resize(h * w, [0.0; LANES]);
+            }
+        }
+        if self.sizes == 2 {
+            self.forward.run(&mut s.spectra);
+            for direction in 0..LANES {
+                self.filter(1, &s.spectra, Some(direction), &mut s.product, &mut s.modulus);
+                self.average(1, &s.modulus, &mut s.rows, &mut out[(1 + 2 * LANES + direction * LANES) * size..], LANES);
+            }
+        }
+    }
+
+    /// Modulus of a spectrum (or of one lane of it, eight times) through the wavelets of a size, at a resolution that halves with every size.
+    fn filter(&self, level: usize, spectrum: &Complex, lane: Option<usize>, product: &mut Complex, modulus: &mut Vec<Lane>) {
+        let (h, w) = (self.forward.height, self.forward.width);
+        let (sh, sw) = (h >> level, w >> level);
+        product.re.clear();
+        product.im.clear();
+        product.re.resize(sh * sw, [0.0; LANES]);
+        product.im.resize(sh * sw, [0.0; LANES]);
+        // Sampling every second pixel adds what lies half a spectrum apart.
+        for y in 0..h {
+            for x in 0..w {
+                let (at, to) = (y * w + x, (y % sh) * sw + x % sw);
+                let (re, im) = match lane {
+                    None => (spectrum.re[at], spectrum.im[at]),
+                    Some(lane) => ([spectrum.re[at][lane]; LANES], [spectrum.im[at][lane]; LANES]),
+                };
+                let filter = &self.banks[level].spectrum[at];
+                for i in 0..LANES {
+                    product.re[to][i] += re[i] * filter[i];
+                    product.im[to][i] += im[i] * filter[i];
+                }
+            }
+        }
+        self.back[level].run(product);
+        let times = 1.0 / (h * w) as f32;
+        modulus.clear();
+        modulus.extend(
+            product
+                .re
+                .iter()
+                .zip(&product.im)
+                .map(|(re, im)| std::array::from_fn(|i| times * (re[i] * re[i] + im[i] * im[i]).sqrt())),
+        );
+    }
+
+    /// Averages around each place, along rows and then down, for the first lanes.
+    fn average(&self, level: usize, picture: &[Lane], rows: &mut Vec<Lane>, out: &mut [f32], lanes: usize) {
+        let (h, w) = (self.forward.height >> level, self.forward.width >> level);
+        let (weights, step, margin) = (&self.averages[level], (1 << self.sizes) >> level, self.margin >> level);
+        let reach = weights.len() / 2;
+        let (height, width) = self.places();
+        rows.clear();
+        for y in 0..h {
+            for x in 0..width {
+                let mut sum = [0f32; LANES];
+                for (k, weight) in weights.iter().enumerate() {
+                    let from = &picture[y * w + (margin + x * step + w * reach + k - reach) % w];
+                    (0..LANES).for_each(|i| sum[i] += weight * from[i]);
+                }
+                rows.push(sum);
+            }
+        }
+        for y in 0..height {
+            for x in 0..width {
+                let mut sum = [0f32; LANES];
+                for (k, weight) in weights.iter().enumerate() {
+                    let from = &rows[(margin + y * step + h * reach + k - reach) % h * width + x];
+                    (0..LANES).for_each(|i| sum[i] += weight * from[i]);
+                }
+                (0..lanes).for_each(|i| out[i * height * width + y * width + x] = sum[i]);
+            }
+        }
+    }
+}

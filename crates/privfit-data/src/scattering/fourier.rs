@@ -8,20 +8,11 @@ pub(super) const LANES: usize = 8;
 /// A number of each lane.
 pub(super) type Lane = [f32; LANES];
 
-/// Real and imaginary parts of a picture, row by row.
-#[derive(Clone, Default)]
-pub(super) struct Complex {
-    pub(super) re: Vec<Lane>,
-    pub(super) im: Vec<Lane>,
-}
+/// Real and imaginary part of each lane.
+pub(super) type Complex = (Lane, Lane);
 
-#[cfg(test)]
-impl Complex {
-    /// Zeros.
-    pub(super) fn new(size: usize) -> Complex {
-        Complex { re: vec![[0.0; LANES]; size], im: vec![[0.0; LANES]; size] }
-    }
-}
+/// Zero.
+pub(super) const ZERO: Complex = ([0.0; LANES], [0.0; LANES]);
 
 /// The least length from `least` on that is a multiple of `of` and has no other factors than 2, 3 and 5.
 pub(super) fn length(least: usize, of: usize) -> usize {
@@ -34,70 +25,147 @@ pub(super) fn length(least: usize, of: usize) -> usize {
     (least..).find(|n| n % of == 0 && smooth(*n)).unwrap_or(least)
 }
 
-/// Transforms of one length, in one direction: factors, and for each of them its turns.
+/// One factor of a transform: so many parts, of numbers that lie so far apart, and the turns of each part.
+struct Stage {
+    factor: usize,
+    stride: usize,
+    turns: Vec<[(f32, f32); MOST]>,
+}
+
+/// The largest factor.
+const MOST: usize = 5;
+
+/// Transforms of one length, in one direction.
 struct Line {
-    n: usize,
-    /// Factor, and cosine and sine of all turns of the length.
-    factors: Vec<usize>,
-    turns: Vec<(f32, f32)>,
+    stages: Vec<Stage>,
+    /// For each factor, its own turns.
+    roots: [[(f32, f32); MOST]; MOST + 1],
 }
 
 impl Line {
     fn new(n: usize, sign: f64) -> Line {
-        let (mut factors, mut rest) = (Vec::new(), n);
-        for p in [4, 2, 3, 5] {
-            while rest % p == 0 {
-                factors.push(p);
-                rest /= p;
+        let turn = |k: usize, n: usize| {
+            let angle = sign * std::f64::consts::TAU * (k % n) as f64 / n as f64;
+            (angle.cos() as f32, angle.sin() as f32)
+        };
+        let (mut stages, mut left, mut stride) = (Vec::new(), n, 1);
+        for factor in [4, 2, 3, 5] {
+            while left % factor == 0 {
+                let parts = left / factor;
+                stages.push(Stage {
+                    factor,
+                    stride,
+                    turns: (0..parts).map(|q| std::array::from_fn(|k| turn(q * k * stride, n))).collect(),
+                });
+                (left, stride) = (parts, stride * factor);
             }
         }
-        debug_assert_eq!(rest, 1);
-        let turn = |k: usize| sign * std::f64::consts::TAU * k as f64 / n as f64;
-        Line { n, factors, turns: (0..n).map(|k| (turn(k).cos() as f32, turn(k).sin() as f32)).collect() }
+        debug_assert_eq!(left, 1);
+        Line { stages, roots: std::array::from_fn(|p| std::array::from_fn(|k| turn(k, p.max(1)))) }
     }
 
-    /// Stockham's order: after each factor the numbers lie in the other buffer, and in the right order after the last.
+    /// Stockham's order: after each factor the numbers lie in the other buffer, in the right order after the last.
     #[inline(always)]
-    fn transform(&self, x: &mut [(Lane, Lane)], y: &mut [(Lane, Lane)]) {
+    fn transform(&self, x: &mut [Complex], y: &mut [Complex]) {
         let (mut from, mut to) = (x, y);
-        let (mut left, mut stride, mut swaps) = (self.n, 1, 0);
-        for &p in &self.factors {
-            let parts = left / p;
-            for q in 0..parts {
-                for s in 0..stride {
-                    let mut own = [([0f32; LANES], [0f32; LANES]); 5];
-                    for (j, own) in own.iter_mut().enumerate().take(p) {
-                        *own = from[s + stride * (q + parts * j)];
-                    }
-                    for k in 0..p {
-                        let mut sum = own[0];
-                        for (j, x) in own.iter().enumerate().take(p).skip(1) {
-                            add_turned(&mut sum, x, self.turns[j * k * (self.n / p) % self.n]);
-                        }
-                        // The turn of what follows.
-                        let turn = self.turns[q * k * stride % self.n];
-                        let mut out = ([0f32; LANES], [0f32; LANES]);
-                        add_turned(&mut out, &sum, turn);
-                        to[s + stride * (p * q + k)] = out;
-                    }
-                }
+        for stage in &self.stages {
+            let roots = &self.roots[stage.factor];
+            match stage.factor {
+                2 => step::<2>(stage, roots, from, to),
+                3 => step::<3>(stage, roots, from, to),
+                4 => step::<4>(stage, roots, from, to),
+                _ => step::<5>(stage, roots, from, to),
             }
-            (left, stride, swaps) = (parts, stride * p, swaps + 1);
             (from, to) = (to, from);
         }
-        if swaps % 2 == 1 {
+        if self.stages.len() % 2 == 1 {
             to.copy_from_slice(from);
         }
     }
 }
 
-/// Adds a number times a turn.
+/// One factor: sums of P numbers, turned, of all parts.
 #[inline(always)]
-fn add_turned(sum: &mut (Lane, Lane), x: &(Lane, Lane), (c, s): (f32, f32)) {
-    for i in 0..LANES {
-        sum.0[i] += x.0[i] * c - x.1[i] * s;
-        sum.1[i] += x.0[i] * s + x.1[i] * c;
+fn step<const P: usize>(stage: &Stage, roots: &[(f32, f32); MOST], from: &[Complex], to: &mut [Complex]) {
+    let (stride, parts) = (stage.stride, stage.turns.len());
+    for (q, turns) in stage.turns.iter().enumerate() {
+        for s in 0..stride {
+            let mut own = [ZERO; P];
+            for (j, own) in own.iter_mut().enumerate() {
+                *own = from[s + stride * (q + parts * j)];
+            }
+            sums::<P>(&mut own, roots);
+            to[s + stride * P * q] = own[0];
+            for k in 1..P {
+                to[s + stride * (P * q + k)] = turned(own[k], turns[k]);
+            }
+        }
     }
+}
+
+/// The transform of P numbers. Turns of two and four are signs and swaps of parts; otherwise those of j and P - j are conjugate.
+#[inline(always)]
+fn sums<const P: usize>(own: &mut [Complex; P], roots: &[(f32, f32); MOST]) {
+    if P == 2 {
+        (own[0], own[1]) = (add(own[0], own[1], 1.0), add(own[0], own[1], -1.0));
+        return;
+    }
+    if P == 4 {
+        let (even, odd) = (add(own[0], own[2], 1.0), add(own[1], own[3], 1.0));
+        let (a, b) = (add(own[0], own[2], -1.0), quarter(add(own[1], own[3], -1.0), roots[1].1));
+        (own[0], own[2]) = (add(even, odd, 1.0), add(even, odd, -1.0));
+        (own[1], own[3]) = (add(a, b, 1.0), add(a, b, -1.0));
+        return;
+    }
+    let (mut both, mut gap) = ([ZERO; P], [ZERO; P]);
+    let mut all = own[0];
+    for j in 1..=P / 2 {
+        (both[j], gap[j]) = (add(own[j], own[P - j], 1.0), add(own[j], own[P - j], -1.0));
+        all = add(all, both[j], 1.0);
+    }
+    let first = own[0];
+    own[0] = all;
+    for k in 1..=P / 2 {
+        let (mut even, mut odd) = (first, ZERO);
+        for j in 1..=P / 2 {
+            let (c, s) = roots[j * k % P];
+            (even, odd) = (add(even, both[j], c), add(odd, gap[j], s));
+        }
+        let odd = quarter(odd, 1.0);
+        (own[k], own[P - k]) = (add(even, odd, 1.0), add(even, odd, -1.0));
+    }
+}
+
+/// a + times b.
+#[inline(always)]
+fn add(mut a: Complex, b: Complex, times: f32) -> Complex {
+    for i in 0..LANES {
+        a.0[i] += times * b.0[i];
+        a.1[i] += times * b.1[i];
+    }
+    a
+}
+
+/// A quarter turn, times a number.
+#[inline(always)]
+fn quarter(a: Complex, times: f32) -> Complex {
+    let mut out = ZERO;
+    for i in 0..LANES {
+        out.0[i] = -times * a.1[i];
+        out.1[i] = times * a.0[i];
+    }
+    out
+}
+
+/// A number times a turn.
+#[inline(always)]
+fn turned(x: Complex, (c, s): (f32, f32)) -> Complex {
+    let mut out = ZERO;
+    for i in 0..LANES {
+        out.0[i] = x.0[i] * c - x.1[i] * s;
+        out.1[i] = x.0[i] * s + x.1[i] * c;
+    }
+    out
 }
 
 /// Transforms of pictures of one size, without a factor before them.
@@ -115,38 +183,23 @@ impl Transform {
         Transform { height, width, along: Line::new(width, sign), down: Line::new(height, sign) }
     }
 
-    /// In place.
-    pub(super) fn run(&self, x: &mut Complex) {
-        #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-            // SAFETY: the processor has the instructions.
-            return unsafe { self.run_wide(x) };
-        }
-        self.run_plain(x);
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,fma")]
-    fn run_wide(&self, x: &mut Complex) {
-        self.run_plain(x);
-    }
-
+    /// In place, with room for two lines.
     #[inline(always)]
-    fn run_plain(&self, x: &mut Complex) {
+    pub(super) fn run(&self, x: &mut [Complex], room: &mut Vec<Complex>) {
         let most = self.height.max(self.width);
-        let (mut one, mut two) = (vec![([0f32; LANES], [0f32; LANES]); most], vec![([0f32; LANES], [0f32; LANES]); most]);
-        for (line, count, step, next) in [(&self.along, self.height, 1, self.width), (&self.down, self.width, self.width, 1)] {
-            for i in 0..count {
-                let (one, two) = (&mut one[..line.n], &mut two[..line.n]);
-                for (k, own) in one.iter_mut().enumerate() {
-                    let at = i * next + k * step;
-                    *own = (x.re[at], x.im[at]);
-                }
-                line.transform(one, two);
-                for (k, own) in one.iter().enumerate() {
-                    let at = i * next + k * step;
-                    (x.re[at], x.im[at]) = *own;
-                }
+        room.resize(2 * most, ZERO);
+        let (one, two) = room.split_at_mut(most);
+        for row in x.chunks_exact_mut(self.width) {
+            self.along.transform(row, &mut two[..self.width]);
+        }
+        let (one, two) = (&mut one[..self.height], &mut two[..self.height]);
+        for column in 0..self.width {
+            for (own, row) in one.iter_mut().zip(x.chunks_exact(self.width)) {
+                *own = row[column];
+            }
+            self.down.transform(one, two);
+            for (own, row) in one.iter().zip(x.chunks_exact_mut(self.width)) {
+                row[column] = *own;
             }
         }
     }
@@ -161,11 +214,10 @@ mod tests {
     fn transforms_are_sums_over_all_pixels() {
         for (height, width) in [(1, 2), (4, 3), (5, 8), (9, 10), (18, 20)] {
             let x: Vec<f64> = (0..height * width).map(|i| ((i * i) as f64 * 0.7).sin()).collect();
-            let mut y = Complex::new(x.len());
-            for (i, x) in x.iter().enumerate() {
-                (0..LANES).for_each(|l| (y.re[i][l], y.im[i][l]) = ((x * (l + 1) as f64) as f32, 0.0));
-            }
-            Transform::new(height, width, false).run(&mut y);
+            let mut room = Vec::new();
+            let mut y: Vec<Complex> =
+                x.iter().map(|x| (std::array::from_fn(|l| (x * (l + 1) as f64) as f32), [0.0; LANES])).collect();
+            Transform::new(height, width, false).run(&mut y, &mut room);
             for ky in 0..height {
                 for kx in 0..width {
                     let (mut re, mut im) = (0.0, 0.0);
@@ -177,15 +229,15 @@ mod tests {
                     for l in [0, 6] {
                         let times = (l + 1) as f64;
                         assert!(
-                            (f64::from(y.re[at][l]) - times * re).abs() < 1e-4
-                                && (f64::from(y.im[at][l]) - times * im).abs() < 1e-4
+                            (f64::from(y[at].0[l]) - times * re).abs() < 1e-4
+                                && (f64::from(y[at].1[l]) - times * im).abs() < 1e-4
                         );
                     }
                 }
             }
-            Transform::new(height, width, true).run(&mut y);
+            Transform::new(height, width, true).run(&mut y, &mut room);
             for (i, x) in x.iter().enumerate() {
-                assert!((f64::from(y.re[i][0]) / (height * width) as f64 - x).abs() < 1e-5);
+                assert!((f64::from(y[i].0[0]) / (height * width) as f64 - x).abs() < 1e-5);
             }
         }
     }

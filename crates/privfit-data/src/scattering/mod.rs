@@ -14,7 +14,7 @@ mod filter;
 mod fourier;
 
 use filter::{Bank, low_pass};
-use fourier::{Complex, LANES, Lane, Transform, length};
+use fourier::{Complex, LANES, Lane, Transform, ZERO, length};
 
 /// Everything that is public about scattering of pictures of one size.
 pub struct Scattering {
@@ -36,11 +36,11 @@ pub struct Scattering {
 /// Working memory.
 #[derive(Default)]
 struct Scratch {
-    picture: Vec<f32>,
-    spectrum: Complex,
-    product: Complex,
+    spectrum: Vec<Complex>,
+    spectra: Vec<Complex>,
+    product: Vec<Complex>,
+    room: Vec<Complex>,
     modulus: Vec<Lane>,
-    spectra: Complex,
     rows: Vec<Lane>,
 }
 
@@ -98,6 +98,22 @@ impl Scattering {
 
     /// Features of pixels between 0 and 1, row by row with channels last, in the same order; pixels that are missing are 0.
     pub fn features(&self, pixels: &[f64], out: &mut Vec<f64>) {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has the instructions.
+            return unsafe { self.features_wide(pixels, out) };
+        }
+        self.features_plain(pixels, out);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn features_wide(&self, pixels: &[f64], out: &mut Vec<f64>) {
+        self.features_plain(pixels, out);
+    }
+
+    #[inline(always)]
+    fn features_plain(&self, pixels: &[f64], out: &mut Vec<f64>) {
         let (paths, places) = (paths(self.sizes), self.places());
         let (size, all) = (places.0 * places.1, self.channels * paths);
         let (mut scratch, mut own) = (Scratch::default(), vec![0f32; all * size]);
@@ -113,6 +129,7 @@ impl Scattering {
     }
 
     /// Mean 0 and variance 1 for every group of paths within a picture.
+    #[inline(always)]
     fn normalise(&self, paths: &mut [f32], size: usize) {
         let group: usize = std::env::var("PRIVFIT_GROUP").ok().and_then(|g| g.parse().ok()).unwrap_or(3);
         for group in paths.chunks_mut(group * size) {
@@ -130,6 +147,7 @@ impl Scattering {
     }
 
     /// One channel: paths one after the other, each a picture of places.
+    #[inline(always)]
     fn channel(&self, pixels: &[f64], channel: usize, s: &mut Scratch, out: &mut [f32]) {
         let (h, w) = (self.forward.height, self.forward.width);
         let size = self.places().0 * self.places().1;
@@ -139,101 +157,116 @@ impl Scattering {
             let at = (at + period * self.margin - self.margin) % period;
             if at < n { at } else { period - at }
         };
-        s.picture.clear();
-        for y in 0..h {
-            let row = mirrored(y, self.height) * self.width;
-            s.picture.extend((0..w).map(|x| {
-                let at = (row + mirrored(x, self.width)) * self.channels + channel;
-                pixels.get(at).map_or(0.0, |x| *x as f32)
-            }));
-        }
         // The picture itself, averaged: in all lanes, of which one is taken.
         s.modulus.clear();
-        s.modulus.extend(s.picture.iter().map(|x| [*x; LANES]));
-        s.spectrum.re.clone_from(&s.modulus);
-        s.spectrum.im.clear();
-        s.spectrum.im.resize(h * w, [0.0; LANES]);
-        self.average(0, &s.modulus, &mut s.rows, out, 1);
-        self.forward.run(&mut s.spectrum);
-        for level in 0..self.sizes {
-            self.filter(level, &s.spectrum, None, &mut s.product, &mut s.modulus);
-            self.average(level, &s.modulus, &mut s.rows, &mut out[(1 + level * LANES) * size..], LANES);
-            if level + 1 < self.sizes {
-                s.spectra.re.clone_from(&s.modulus);
-                s.spectra.im.clear();
-                s.spectra.im.resize(h * w, [0.0; LANES]);
+        for y in 0..h {
+            let row = mirrored(y, self.height) * self.width;
+            let pixel = |x| pixels.get((row + mirrored(x, self.width)) * self.channels + channel).map_or(0.0, |x| *x as f32);
+            for x in 0..w {
+                s.modulus.push([pixel(x); LANES]);
             }
         }
-        if self.sizes == 2 {
-            self.forward.run(&mut s.spectra);
-            for direction in 0..LANES {
-                self.filter(1, &s.spectra, Some(direction), &mut s.product, &mut s.modulus);
-                self.average(1, &s.modulus, &mut s.rows, &mut out[(1 + 2 * LANES + direction * LANES) * size..], LANES);
+        self.average(0, &s.modulus, &mut s.rows, out, 1);
+        self.transform(&s.modulus, &mut s.spectrum, &mut s.room);
+        for level in 0..self.sizes {
+            self.filter(level, &s.spectrum, None, &mut s.product, &mut s.room, &mut s.modulus);
+            self.average(level, &s.modulus, &mut s.rows, &mut out[(1 + level * LANES) * size..], LANES);
+            if level == 0 && self.sizes == 2 {
+                self.transform(&s.modulus, &mut s.spectra, &mut s.room);
             }
+        }
+        for direction in (0..LANES).filter(|_| self.sizes == 2) {
+            self.filter(1, &s.spectra, Some(direction), &mut s.product, &mut s.room, &mut s.modulus);
+            self.average(1, &s.modulus, &mut s.rows, &mut out[(1 + (2 + direction) * LANES) * size..], LANES);
         }
     }
 
-    /// Modulus of a spectrum (or of one lane of it, eight times) through the wavelets of a size, at a resolution that halves with every size.
-    fn filter(&self, level: usize, spectrum: &Complex, lane: Option<usize>, product: &mut Complex, modulus: &mut Vec<Lane>) {
+    /// Spectra of pictures.
+    #[inline(always)]
+    fn transform(&self, pictures: &[Lane], out: &mut Vec<Complex>, room: &mut Vec<Complex>) {
+        out.resize(pictures.len(), ZERO);
+        for (out, x) in out.iter_mut().zip(pictures) {
+            *out = (*x, [0.0; LANES]);
+        }
+        self.forward.run(out, room);
+    }
+
+    /// Modulus of spectra (or of one lane of them, eight times) through the wavelets of a size, at a resolution that halves with every size.
+    #[inline(always)]
+    fn filter(
+        &self,
+        level: usize,
+        spectrum: &[Complex],
+        lane: Option<usize>,
+        product: &mut Vec<Complex>,
+        room: &mut Vec<Complex>,
+        modulus: &mut Vec<Lane>,
+    ) {
         let (h, w) = (self.forward.height, self.forward.width);
         let (sh, sw) = (h >> level, w >> level);
-        product.re.clear();
-        product.im.clear();
-        product.re.resize(sh * sw, [0.0; LANES]);
-        product.im.resize(sh * sw, [0.0; LANES]);
+        product.clear();
+        product.resize(sh * sw, ZERO);
         // Sampling every second pixel adds what lies half a spectrum apart.
-        for y in 0..h {
-            for x in 0..w {
-                let (at, to) = (y * w + x, (y % sh) * sw + x % sw);
-                let (re, im) = match lane {
-                    None => (spectrum.re[at], spectrum.im[at]),
-                    Some(lane) => ([spectrum.re[at][lane]; LANES], [spectrum.im[at][lane]; LANES]),
-                };
-                let filter = &self.banks[level].spectrum[at];
-                for i in 0..LANES {
-                    product.re[to][i] += re[i] * filter[i];
-                    product.im[to][i] += im[i] * filter[i];
+        for (y, row) in spectrum.chunks_exact(w).enumerate() {
+            let (to, bank) = (&mut product[(y % sh) * sw..][..sw], &self.banks[level].spectrum[y * w..][..w]);
+            for (row, bank) in row.chunks_exact(sw).zip(bank.chunks_exact(sw)) {
+                for ((to, x), filter) in to.iter_mut().zip(row).zip(bank) {
+                    let x = match lane {
+                        None => *x,
+                        Some(lane) => ([x.0[lane]; LANES], [x.1[lane]; LANES]),
+                    };
+                    for i in 0..LANES {
+                        to.0[i] += x.0[i] * filter[i];
+                        to.1[i] += x.1[i] * filter[i];
+                    }
                 }
             }
         }
-        self.back[level].run(product);
+        self.back[level].run(product, room);
         let times = 1.0 / (h * w) as f32;
-        modulus.clear();
-        modulus.extend(
-            product
-                .re
-                .iter()
-                .zip(&product.im)
-                .map(|(re, im)| std::array::from_fn(|i| times * (re[i] * re[i] + im[i] * im[i]).sqrt())),
-        );
+        modulus.resize(product.len(), [0.0; LANES]);
+        for (out, x) in modulus.iter_mut().zip(product.iter()) {
+            for i in 0..LANES {
+                out[i] = times * (x.0[i] * x.0[i] + x.1[i] * x.1[i]).sqrt();
+            }
+        }
     }
 
     /// Averages around each place, along rows and then down, for the first lanes.
+    #[inline(always)]
     fn average(&self, level: usize, picture: &[Lane], rows: &mut Vec<Lane>, out: &mut [f32], lanes: usize) {
         let (h, w) = (self.forward.height >> level, self.forward.width >> level);
         let (weights, step, margin) = (&self.averages[level], (1 << self.sizes) >> level, self.margin >> level);
-        let reach = weights.len() / 2;
         let (height, width) = self.places();
-        rows.clear();
-        for y in 0..h {
-            for x in 0..width {
-                let mut sum = [0f32; LANES];
-                for (k, weight) in weights.iter().enumerate() {
-                    let from = &picture[y * w + (margin + x * step + w * reach + k - reach) % w];
-                    (0..LANES).for_each(|i| sum[i] += weight * from[i]);
-                }
-                rows.push(sum);
+        let first = |place: usize, n: usize| (margin + place * step + n * weights.len() - weights.len() / 2) % n;
+        rows.resize(h * width, [0.0; LANES]);
+        for (row, out) in picture.chunks_exact(w).zip(rows.chunks_exact_mut(width)) {
+            for (x, out) in out.iter_mut().enumerate() {
+                *out = weighted(row, 1, first(x, w), weights);
             }
         }
         for y in 0..height {
+            let first = first(y, h);
             for x in 0..width {
-                let mut sum = [0f32; LANES];
-                for (k, weight) in weights.iter().enumerate() {
-                    let from = &rows[(margin + y * step + h * reach + k - reach) % h * width + x];
-                    (0..LANES).for_each(|i| sum[i] += weight * from[i]);
+                let sum = weighted(&rows[x..], width, first, weights);
+                for (i, sum) in sum.iter().enumerate().take(lanes) {
+                    out[i * height * width + y * width + x] = *sum;
                 }
-                (0..lanes).for_each(|i| out[i * height * width + y * width + x] = sum[i]);
             }
         }
     }
+}
+
+/// A weighted sum of numbers that lie so far apart, from one of them on; after the last comes the first again.
+#[inline(always)]
+fn weighted(numbers: &[Lane], apart: usize, mut at: usize, weights: &[f32]) -> Lane {
+    let (mut sum, count) = ([0f32; LANES], numbers.len().div_ceil(apart));
+    for weight in weights {
+        let own = &numbers[at * apart];
+        for i in 0..LANES {
+            sum[i] += weight * own[i];
+        }
+        at = if at + 1 == count { 0 } else { at + 1 };
+    }
+    sum
 }

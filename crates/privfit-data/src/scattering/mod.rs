@@ -44,6 +44,8 @@ struct Scratch {
     rows: Vec<Lane>,
 }
 
+/// Brightness, and the two differences of three colours: what is alike in them would otherwise be there three times.
+const OPPONENT: [[f32; 3]; 3] = [[0.577_350_26; 3], [0.707_106_77, -0.707_106_77, 0.0], [0.408_248_3, 0.408_248_3, -0.816_496_6]];
 /// Pictures with a smaller side have wavelets of one size.
 const TWO_SIZES_FROM: usize = 16;
 /// Least variance of a group of paths, so that an even picture stays even.
@@ -161,7 +163,14 @@ impl Scattering {
         s.modulus.clear();
         for y in 0..h {
             let row = mirrored(y, self.height) * self.width;
-            let pixel = |x| pixels.get((row + mirrored(x, self.width)) * self.channels + channel).map_or(0.0, |x| *x as f32);
+            let pixel = |x| {
+                let at = (row + mirrored(x, self.width)) * self.channels;
+                let own = |c: usize| pixels.get(at + c).map_or(0.0, |x| *x as f32);
+                match OPPONENT.get(channel).filter(|_| self.channels == 3) {
+                    Some([red, green, blue]) => red * own(0) + green * own(1) + blue * own(2),
+                    None => own(channel),
+                }
+            };
             for x in 0..w {
                 s.modulus.push([pixel(x); LANES]);
             }

@@ -8,6 +8,7 @@ use crate::certificate::versions;
 use crate::constraint::Constraint;
 use crate::data::encode::{columns, is_sparse};
 use crate::data::load::Records;
+use crate::data::scattering::LEAST_SIDE;
 use crate::error::{Error, Result};
 use crate::ledger::digest;
 use crate::loss;
@@ -15,7 +16,7 @@ use crate::method::{self, Learned, Method, Plan, Problem, Settings, auto};
 use crate::model::Model;
 use crate::plan_inputs::{PlanInputs, listed};
 use crate::schema::Task;
-use crate::schema::{Feature, Features, Schema, TargetValues, UnitOfPrivacy};
+use crate::schema::{Feature, Features, ImageEncoder, Schema, TargetValues, UnitOfPrivacy};
 use crate::training::{Fact, Guarantee, Training};
 use privfit_kernel::account::{Adjacency, Event};
 use privfit_kernel::engine::{Engine, Needs};
@@ -86,6 +87,7 @@ pub(crate) struct Outcome {
 /// Plans: a pure function of public facts.
 pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
     let task = job.schema.task();
+    let job = &encoded_images(job);
     // Whoever gives layers means a network.
     let job = &match job.layers {
         Some(_) if auto::NAMES.contains(&job.method.as_str()) => {
@@ -182,13 +184,40 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
     let curves = (job.method == "auto" && job.loss.is_none())
         .then(|| Problem { loss: loss::usual_of_cells(task).unwrap_or(loss), ..problem.clone() })
         .and_then(|problem| auto::additive(&problem).map(|reason| (problem, reason)));
+    let pictures = (job.method == "auto" && job.loss.is_none() && auto::pictures(&problem))
+        .then(|| Problem { loss: loss::usual_of_layers(task).unwrap_or(loss), ..problem.clone() });
     let chosen = auto::NAMES.contains(&job.method.as_str());
-    let (name, problem, reason) = match curves {
-        Some((problem, reason)) => (method::additive::METHOD.name, problem, Some(reason)),
-        None => (job.method.as_str(), problem.clone(), chosen.then(|| auto::choose(&problem).1)),
+    let (name, problem, reason) = match (curves, pictures) {
+        (Some((problem, reason)), _) => (method::additive::METHOD.name, problem, Some(reason)),
+        (_, Some(problem)) => (method::network::METHOD.name, problem, Some(auto::PICTURES)),
+        _ => (job.method.as_str(), problem.clone(), chosen.then(|| auto::choose(&problem).1)),
     };
     let (method, plan) = method::plan(name, &problem)?;
     Ok(Prepared { facts, problem, method, plan, reason, job: job.clone(), public_candidates: None })
+}
+
+/// Pictures become scattering features where nobody asked for another encoder, for layers or for another method.
+fn encoded_images(job: &Job) -> Job {
+    let mut job = job.clone();
+    let Features::Image { shape, encoder, .. } = &mut job.schema.features else { return job };
+    if encoder.is_some() {
+        return job;
+    }
+    let free = job.layers.is_none() && job.loss.is_none() && job.constraint == Constraint::None;
+    let method = job.method == "auto" || job.method == method::network::METHOD.name;
+    let known = job.settings.0.keys().all(|name| method::network::METHOD.has(name));
+    let large = shape.len() >= 2 && shape[..2].iter().all(|side| *side >= LEAST_SIDE);
+    let possible =
+        job.delta.is_some_and(|d| d > 0.0) && job.adjacency != Adjacency::AddRemove && job.schema.target.weights.is_empty();
+    let classes = matches!(job.schema.target.values, TargetValues::Classes(_) | TargetValues::Positive(_));
+    let scattered = free && method && known && large && possible && classes;
+    // Networks say which, so that their plan can be made again; other methods take pixels.
+    *encoder = match (scattered, job.method == method::network::METHOD.name || job.layers.is_some()) {
+        (true, _) => Some(ImageEncoder::Scattering),
+        (false, true) => Some(ImageEncoder::Pixels),
+        (false, false) => None,
+    };
+    job
 }
 
 impl Release for Prepared {

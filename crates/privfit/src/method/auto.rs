@@ -1,10 +1,12 @@
 //! The default method, from public facts alone.
 
 use super::{
-    Method, Problem, additive, hard_thresholding, noisy_gd, noisy_thresholding, objective, output, statistics, weighted_columns,
+    Method, Problem, additive, hard_thresholding, network, noisy_gd, noisy_thresholding, objective, output, statistics,
+    weighted_columns,
 };
 use crate::constraint::Constraint;
 use crate::schema::{Features, Task};
+use privfit_kernel::account::Adjacency;
 
 /// Names that stand for a choice by public facts: among all methods, and among those of linear models.
 pub const NAMES: [&str; 2] = ["auto", "linear"];
@@ -24,6 +26,20 @@ pub fn additive(problem: &Problem) -> Option<&'static str> {
     let signal = problem.rows as f64 / problem.single_noise().ok()?;
     let least = if problem.task == Task::Number { CURVES_FROM } else { 0.0 };
     (signal >= least).then_some("curves of a table's columns say more than straight lines, and there are enough rows for them")
+}
+
+/// Why a network of pictures.
+pub const PICTURES: &str = "scores of scattering features need few steps, so that little noise meets them";
+
+/// Whether scores of scattering features are the default: for classes of pictures that have them.
+pub fn pictures(problem: &Problem) -> bool {
+    problem.schema.scatters()
+        && problem.constraint == Constraint::None
+        && problem.settings.0.keys().all(|name| network::METHOD.has(name))
+        && matches!(problem.task, Task::Classes(_))
+        && problem.target.delta > 0.0
+        && problem.adjacency != Adjacency::AddRemove
+        && problem.weights.is_empty()
 }
 
 /// Rows over the length of the noise on a gradient sum below which many noisy steps beat one exact minimisation: they learn the strong

@@ -16,7 +16,7 @@
 use super::settings::settings;
 use super::{Capabilities, Learned, Method, Plan, Problem, rounded};
 use crate::error::{Error, Result};
-use crate::network::{Network, NetworkModel, layers_of, usual_layers};
+use crate::network::{Layer, Network, NetworkModel, layers_of, usual_layers};
 use crate::schema::{Features, Scaling};
 use privfit_kernel::account::{Adjacency, Event, calibrate};
 use privfit_kernel::engine::Needs;
@@ -76,6 +76,8 @@ pub(crate) const METHOD: Method = Method {
 const ADAM: [f64; 2] = [0.9, 0.999];
 /// What automatic clipping adds to a norm, in units of the clip.
 const MORE: f32 = 0.01;
+/// Rows times mu at which a linear model takes steps of the length that networks take; with less it takes shorter ones, because nothing but noise would lengthen them.
+const LINEAR_SIGNAL: f64 = 36_000.0;
 /// Least second moment of Adam, over the variance of the noise in it.
 const LEAST: f64 = 0.01;
 
@@ -125,7 +127,13 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let sampled = (rate < 1.0).then(|| Rate::new(rate)).transpose()?;
     let epochs = 20.0 * (problem.single_noise()?.recip() * n / 20_000.0).sqrt().clamp(0.25, 2.0);
     let steps = settings.steps.unwrap_or((epochs / rate).clamp(20.0, 5000.0).round() as u64);
-    let learning_rate = settings.learning_rate.unwrap_or(if settings.adam { 0.002 } else { 0.5 });
+    let linear = layers.iter().all(|l| *l == Layer::Flatten);
+    let signal = n / problem.single_noise()?;
+    let learning_rate = settings.learning_rate.unwrap_or(match (settings.adam, linear) {
+        (true, _) => 0.002,
+        (false, false) => 0.5,
+        (false, true) => 0.5 * (signal / LINEAR_SIGNAL).sqrt().clamp(0.1, 1.5),
+    });
     let make = |nm: f64| -> Result<(Gaussian, Event)> {
         let mechanism = Gaussian::for_blocks(settings.clip, network.error(), nm, problem.rows, network.dimension())?;
         let event = planned_step(&mechanism, network.dimension(), sampled).repeated(steps);

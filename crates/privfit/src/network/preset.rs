@@ -80,6 +80,7 @@ pub fn layers_of(words: &[String]) -> Result<Vec<Layer>> {
 pub(crate) fn usual_layers(schema: &Schema) -> Vec<Layer> {
     let shape = input_shape(schema, 1);
     let name = match (shape.height.min(shape.width), shape.channels) {
+        _ if schema.scatters() => "linear",
         (24.., 1) => "mnist_cnn",
         (16.., _) => "cifar_cnn5",
         _ => "mlp",

@@ -6,7 +6,7 @@
 //!
 //! *Privacy.* A map of one record and public constants, as every encoder is. It costs nothing. Numbers that are not finite were clipped before.
 //!
-//! *Normalisation.* Each channel is divided by a public constant, then groups of channels have the mean 0 and the variance 1 within a picture: nothing is learned from data.
+//! *Normalisation.* The averaged picture, and the numbers of every eight directions, have the mean 0 and the variance 1 within a picture: nothing is learned from data.
 //!
 //! *Reference.* Bruna and Mallat 2013; Oyallon and Mallat 2015; Tramer and Boneh 2021 for private learning.
 
@@ -130,16 +130,19 @@ impl Scattering {
         }
     }
 
-    /// Mean 0 and variance 1 for every group of paths within a picture.
+    /// Mean 0 and variance 1 within a picture: for averages of each channel, and for every eight directions.
     #[inline(always)]
     fn normalise(&self, paths: &mut [f32], size: usize) {
-        let group: usize = std::env::var("PRIVFIT_GROUP").ok().and_then(|g| g.parse().ok()).unwrap_or(3);
-        for group in paths.chunks_mut(group * size) {
-            let n = group.len() as f64;
-            let mean = group.iter().map(|x| f64::from(*x)).sum::<f64>() / n;
-            let variance = group.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / n;
-            let inverse = 1.0 / (variance + LEAST_VARIANCE).sqrt();
-            group.iter_mut().for_each(|x| *x = ((f64::from(*x) - mean) * inverse) as f32);
+        let channels = paths.len() / self.channels;
+        for channel in paths.chunks_exact_mut(channels) {
+            let (average, directions) = channel.split_at_mut(size);
+            for group in std::iter::once(average).chain(directions.chunks_exact_mut(LANES * size)) {
+                let n = group.len() as f64;
+                let mean = group.iter().map(|x| f64::from(*x)).sum::<f64>() / n;
+                let variance = group.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / n;
+                let inverse = 1.0 / (variance + LEAST_VARIANCE).sqrt();
+                group.iter_mut().for_each(|x| *x = ((f64::from(*x) - mean) * inverse) as f32);
+            }
         }
     }
 
@@ -278,4 +281,86 @@ fn weighted(numbers: &[Lane], apart: usize, mut at: usize, weights: &[f32]) -> L
         at = if at + 1 == count { 0 } else { at + 1 };
     }
     sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn picture(height: usize, width: usize, f: impl Fn(f64, f64) -> f64) -> Vec<f64> {
+        (0..height * width).map(|i| f((i / width) as f64, (i % width) as f64)).collect()
+    }
+
+    /// Numbers of one path, before normalisation.
+    fn paths_of(scattering: &Scattering, pixels: &[f64]) -> Vec<f32> {
+        let size = scattering.places().0 * scattering.places().1;
+        let mut out = vec![0f32; paths(scattering.sizes) * size];
+        scattering.channel(pixels, 0, &mut Scratch::default(), &mut out);
+        out.chunks(size).map(|path| path.iter().sum::<f32>() / size as f32).collect()
+    }
+
+    #[test]
+    fn sizes_are_those_that_are_announced() {
+        for (height, width, channels, expected) in [
+            (28, 28, 1, Some([7, 7, 81])),
+            (32, 32, 3, Some([8, 8, 243])),
+            (8, 9, 1, Some([4, 5, 9])),
+            (30, 17, 2, Some([8, 5, 162])),
+            (5, 28, 1, None),
+        ] {
+            assert_eq!(shape(height, width, channels), expected);
+            let Some(scattering) = Scattering::new(height, width, channels) else { continue };
+            let mut out = Vec::new();
+            // Fewer pixels than there should be are taken as black ones.
+            scattering.features(&[1.0; 20], &mut out);
+            assert_eq!(out.len(), scattering.dimension());
+            assert!(out.iter().all(|x| x.is_finite()));
+        }
+        assert!(Scattering::new(3, 40, 1).is_none());
+    }
+
+    /// An even picture has its own brightness as average and nothing else; normalised, nothing at all.
+    #[test]
+    fn even_pictures_have_no_edges() {
+        let scattering = Scattering::new(28, 28, 1).unwrap();
+        let paths = paths_of(&scattering, &[0.5; 784]);
+        assert!((paths[0] - 0.5).abs() < 1e-5 && paths[1..].iter().all(|x| x.abs() < 1e-5), "{paths:?}");
+        let mut out = Vec::new();
+        scattering.features(&[0.5; 784], &mut out);
+        assert!(out.iter().all(|x| x.abs() < 1e-2));
+    }
+
+    /// A wave answers in its direction and size, and a closed form says how much: the wavelet's spectrum at its frequency times half of its height.
+    #[test]
+    fn waves_answer_in_their_direction() {
+        let scattering = Scattering::new(32, 32, 1).unwrap();
+        // Four pixels long, so that mirrored margins go on with it.
+        for (turned, lane) in [(false, 0), (true, 4)] {
+            let wave = picture(32, 32, |y, x| 0.5 + 0.5 * (std::f64::consts::FRAC_PI_2 * if turned { y } else { x }).cos());
+            let paths = paths_of(&scattering, &wave);
+            let best = (1..17).max_by(|a, b| paths[*a].total_cmp(&paths[*b])).unwrap();
+            assert_eq!((best - 1) % LANES, lane, "{paths:?}");
+            // cos = (e^i + e^-i)/2: one of both frequencies passes the wavelet.
+            let at = if turned { 10 * 40 } else { 10 };
+            let expected = 0.25 * scattering.banks[0].spectrum[at][lane];
+            assert!((paths[1 + lane] - expected).abs() < 0.02 * expected, "{} {expected}", paths[1 + lane]);
+        }
+    }
+
+    /// A picture that is moved by a pixel changes little, against another picture.
+    #[test]
+    fn small_moves_change_little() {
+        let scattering = Scattering::new(28, 28, 1).unwrap();
+        let blob =
+            |cy: f64, cx: f64, long: f64| picture(28, 28, |y, x| (-((y - cy) / 3.0).powi(2) - ((x - cx) / long).powi(2)).exp());
+        let features = |pixels: &[f64]| {
+            let mut out = Vec::new();
+            scattering.features(pixels, &mut out);
+            out
+        };
+        let gap = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+        let (base, moved, other) =
+            (features(&blob(13.0, 13.0, 6.0)), features(&blob(13.0, 14.0, 6.0)), features(&blob(13.0, 13.0, 2.0)));
+        assert!(gap(&base, &moved) < 0.6 * gap(&base, &other), "{} {}", gap(&base, &moved), gap(&base, &other));
+    }
 }

@@ -184,12 +184,13 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
     let curves = (job.method == "auto" && job.loss.is_none())
         .then(|| Problem { loss: loss::usual_of_cells(task).unwrap_or(loss), ..problem.clone() })
         .and_then(|problem| auto::additive(&problem).map(|reason| (problem, reason)));
-    let pictures = (job.method == "auto" && job.loss.is_none() && auto::pictures(&problem))
-        .then(|| Problem { loss: loss::usual_of_layers(task).unwrap_or(loss), ..problem.clone() });
+    let free = job.method == "auto" && job.loss.is_none();
+    let network = free.then(|| auto::network(&problem)).flatten();
+    let network = network.map(|why| (Problem { loss: loss::usual_of_layers(task).unwrap_or(loss), ..problem.clone() }, why));
     let chosen = auto::NAMES.contains(&job.method.as_str());
-    let (name, problem, reason) = match (curves, pictures) {
-        (Some((problem, reason)), _) => (method::additive::METHOD.name, problem, Some(reason)),
-        (_, Some(problem)) => (method::network::METHOD.name, problem, Some(auto::PICTURES)),
+    let (name, problem, reason) = match (network, curves) {
+        (Some((problem, reason)), _) => (method::network::METHOD.name, problem, Some(reason)),
+        (_, Some((problem, reason))) => (method::additive::METHOD.name, problem, Some(reason)),
         _ => (job.method.as_str(), problem.clone(), chosen.then(|| auto::choose(&problem).1)),
     };
     let (method, plan) = method::plan(name, &problem)?;

@@ -28,18 +28,28 @@ pub fn additive(problem: &Problem) -> Option<&'static str> {
     (signal >= least).then_some("curves of a table's columns say more than straight lines, and there are enough rows for them")
 }
 
-/// Why a network of pictures.
-pub const PICTURES: &str = "scores of scattering features need few steps, so that little noise meets them";
+/// Rows times mu from which a network of a table beats curves and pairs, for more than two classes.
+const LAYERS_FROM: f64 = 25_000.0;
 
-/// Whether scores of scattering features are the default: for classes of pictures that have them.
-pub fn pictures(problem: &Problem) -> bool {
-    problem.schema.scatters()
-        && problem.constraint == Constraint::None
+/// Why a network, where it is the default: for classes of pictures with scattering features, and for more than two classes of large tables.
+pub fn network(problem: &Problem) -> Option<&'static str> {
+    let possible = problem.constraint == Constraint::None
         && problem.settings.0.keys().all(|name| network::METHOD.has(name))
-        && matches!(problem.task, Task::Classes(_))
         && problem.target.delta > 0.0
         && problem.adjacency != Adjacency::AddRemove
-        && problem.weights.is_empty()
+        && problem.rows_per_unit == 1
+        && problem.weights.is_empty();
+    let Task::Classes(classes) = problem.task else { return None };
+    if !possible {
+        return None;
+    }
+    if problem.schema.scatters() {
+        return Some("scores of scattering features need few steps, so that little noise meets them");
+    }
+    let table = matches!(problem.schema.features, Features::Table(_));
+    let signal = problem.single_noise().map_or(0.0, |noise| problem.rows as f64 / noise);
+    (table && classes > 2 && signal >= LAYERS_FROM)
+        .then_some("there are so many rows that a network finds how columns act together")
 }
 
 /// Rows over the length of the noise on a gradient sum below which many noisy steps beat one exact minimisation: they learn the strong

@@ -34,7 +34,7 @@ settings! {
         /// part of the last move that is kept
         momentum: f64 = 0.9, 0.0..=0.999;
         /// largest gradient of an example
-        clip: f64 = 0.1, 1e-6..=1e6;
+        clip: Option<f64> = None, 1e-6..=1e6;
         /// whether all gradients are brought to the clip, not only longer ones
         automatic: bool = false, 0.0..=1.0;
         /// whether steps are those of Adam
@@ -90,6 +90,7 @@ struct Networks {
     learning_rate: f64,
     /// Sums are divided by this public number.
     divide: f64,
+    clip: f64,
     event: Event,
     loss: &'static str,
     loss_parameters: Vec<f64>,
@@ -127,15 +128,17 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let sampled = (rate < 1.0).then(|| Rate::new(rate)).transpose()?;
     let epochs = 20.0 * (problem.single_noise()?.recip() * n / 20_000.0).sqrt().clamp(0.25, 2.0);
     let steps = settings.steps.unwrap_or((epochs / rate).clamp(20.0, 5000.0).round() as u64);
+    // Gradients of pictures are all long; those of a table say by their length which records are hard.
+    let clip = settings.clip.unwrap_or(if matches!(problem.schema.features, Features::Table(_)) { 1.0 } else { 0.1 });
     let linear = layers.iter().all(|l| *l == Layer::Flatten);
     let signal = n / problem.single_noise()?;
     let learning_rate = settings.learning_rate.unwrap_or(match (settings.adam, linear) {
         (true, _) => 0.002,
         (false, false) => 0.5,
-        (false, true) => 0.5 * (signal / LINEAR_SIGNAL).sqrt().clamp(0.1, 1.5),
+        (false, true) => 0.5 * (signal / LINEAR_SIGNAL).clamp(0.1, 1.5),
     });
     let make = |nm: f64| -> Result<(Gaussian, Event)> {
-        let mechanism = Gaussian::for_blocks(settings.clip, network.error(), nm, problem.rows, network.dimension())?;
+        let mechanism = Gaussian::for_blocks(clip, network.error(), nm, problem.rows, network.dimension())?;
         let event = planned_step(&mechanism, network.dimension(), sampled).repeated(steps);
         Ok((mechanism, event))
     };
@@ -147,7 +150,8 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         sampled,
         steps,
         learning_rate,
-        divide: n * rate * settings.clip,
+        divide: n * rate * clip,
+        clip,
         event,
         settings,
         loss: problem.loss.name,
@@ -199,10 +203,7 @@ impl Plan for Networks {
                 "optimizer",
                 if self.settings.adam { "Adam".into() } else { format!("momentum {}", rounded(self.settings.momentum)) },
             ),
-            (
-                "clip",
-                format!("{}{}", rounded(self.settings.clip), if self.settings.automatic { ", of every gradient" } else { "" }),
-            ),
+            ("clip", format!("{}{}", rounded(self.clip), if self.settings.automatic { ", of every gradient" } else { "" })),
             ("noise of a step, standard deviation", rounded(self.mechanism.standard_deviation())),
         ];
         if let Some(rate) = self.sampled {

@@ -36,7 +36,7 @@ impl Decoder {
             Features::Sparse { dimension, row_norm, .. } | Features::Dense { dimension, row_norm, .. } => {
                 (*row_norm, (0..*dimension).map(|_| Back::Times(1.0)).collect())
             }
-            Features::Image { shape, max } => {
+            Features::Image { shape, max, .. } => {
                 let pixels: usize = shape.iter().product();
                 ((pixels as f64).sqrt(), (0..pixels).map(|_| Back::Times(*max)).collect())
             }

@@ -51,7 +51,7 @@ impl Artifact {
                 maps.resize(*dimension, (1.0, 0.0));
                 row_norm * row_norm
             }
-            Features::Image { shape, max } => {
+            Features::Image { shape, max, .. } => {
                 let pixels = shape.iter().product::<usize>();
                 maps.resize(pixels, (1.0 / max, 0.0));
                 pixels as f64

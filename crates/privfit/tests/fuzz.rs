@@ -171,7 +171,7 @@ fn count<R: Reader>(open: Result<R>) -> Outcome {
                 assert_eq!(cells.len(), width);
                 cells.iter().map(|cell| if let Cell::Text(text) = cell { text.len() } else { 0 }).sum::<usize>() + 24 * width
             }
-            Record::Dense(values) => 8 * values.len(),
+            Record::Dense(values) | Record::Labelled(_, values) => 8 * values.len(),
             Record::Sparse(_, pairs) => 16 * pairs.len(),
             Record::Broken => 0,
         };

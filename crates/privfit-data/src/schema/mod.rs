@@ -154,8 +154,11 @@ pub enum Features {
     Image {
         /// Rows, columns, channels ...
         shape: Vec<usize>,
-        /// Largest value of a pixel.
+        /// Largest value of a pixel; of pictures in files it is white.
         max: f64,
+        /// Pictures of another size are cropped and resized, and are not null records.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        resize: bool,
     },
 }
 
@@ -623,11 +626,12 @@ fn features(mut keys: Keys) -> Result<(Features, Option<bool>)> {
             if !(max > 1e-100 && max < 1e100) {
                 return keys.wrong("max", "give a positive number");
             }
-            Features::Image { shape: shape.iter().map(|s| *s as usize).collect(), max }
+            let resize = keys.flag("resize")?.unwrap_or(false);
+            Features::Image { shape: shape.iter().map(|s| *s as usize).collect(), max, resize }
         }
         other => return keys.wrong("kind", &format!("{other:?} is unknown: give \"sparse\", \"dense\" or \"image\"")),
     };
-    keys.finish("kind, dimension, row_norm, bound, shape, max, intercept")?;
+    keys.finish("kind, dimension, row_norm, bound, shape, max, resize, intercept")?;
     Ok((features, intercept))
 }
 

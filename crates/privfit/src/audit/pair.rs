@@ -112,7 +112,7 @@ impl RowMaker {
                 cells[from..from + some].iter_mut().for_each(|c| *c = number(random, -most, most));
                 self.encoder.encode(Record::Dense(&cells), label, &mut row);
             }
-            Features::Image { max, shape } => {
+            Features::Image { max, shape, .. } => {
                 let cells: Vec<f64> = (0..shape.iter().product()).map(|_| number(random, 0.0, *max)).collect();
                 self.encoder.encode(Record::Dense(&cells), label, &mut row);
             }

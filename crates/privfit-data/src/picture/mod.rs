@@ -9,6 +9,8 @@
 mod decode;
 mod place;
 mod resize;
+#[cfg(test)]
+mod tests;
 
 use super::{Cell, Each, Reader, Record};
 use crate::error::{Error, Result};

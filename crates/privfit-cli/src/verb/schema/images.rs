@@ -43,7 +43,7 @@ fn pictures(path: &Path, folders: &[String]) -> Result<String, Failure> {
     let names: Vec<String> = folders.iter().take(MOST).map(|f| quote(f)).collect();
     let more = if folders.len() > MOST { ", ..." } else { "" };
     let comment = format!(
-        "# The class of a picture is the name of its folder. Here are [{}{more}]:\n# list the classes that can occur, whether they are here or not.\n",
+        "# The class of a picture is the name of its folder. Here are [{}{more}]:\n# list the classes that can occur, whether they are here or not, and remove these two lines.\n",
         names.join(", ")
     );
     let features = "shape = \"?\"          # [height, width], or [height, width, 3] for colours\n\

@@ -102,7 +102,7 @@ fn read_schema(path: &PathBuf) -> Result<Schema, Failure> {
 fn init(path: &PathBuf) -> Result<(), Failure> {
     if let Some(draft) = images::draft(path)? {
         print_line(&draft);
-        crate::ui::note("classes are a guess from the folders or open: look at them before you publish the schema");
+        crate::ui::note("look at the draft before you publish it as a schema: the classes are yours to list");
         return Ok(());
     }
     let opened = privfit::small_file::open(path);

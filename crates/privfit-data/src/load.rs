@@ -32,6 +32,10 @@ pub trait Records {
     fn open_labels(&self, part: usize, schema: &Schema) -> Result<Box<dyn Reader + '_>>;
     /// Whether labels are where the schema needs them: said before anything is counted or spent.
     fn check(&self, schema: &Schema) -> Result<()>;
+    /// What is said of a part without records. Asked only where their number is public.
+    fn empty(&self, _part: usize) -> Result<()> {
+        Ok(())
+    }
     /// Where these records stand, if other processes hold the others.
     fn share(&self) -> Option<UnitRange> {
         None
@@ -95,6 +99,14 @@ impl Records for Source {
 
     fn check(&self, schema: &Schema) -> Result<()> {
         check_labels(self, schema)
+    }
+
+    /// A folder without a picture is most likely the wrong one.
+    fn empty(&self, part: usize) -> Result<()> {
+        match is_pictures(&self.files[part]) {
+            true => Err(no_pictures(&self.files[part])),
+            false => Ok(()),
+        }
     }
 }
 
@@ -218,7 +230,11 @@ pub fn open_labels(path: &Path, schema: &Schema) -> Result<Box<dyn Reader>> {
 pub fn count(source: &dyn Records, schema: &Schema) -> Result<u64> {
     let mut total = 0u64;
     for part in 0..source.parts() {
-        total = total.saturating_add(records_of(source.open(part, schema)?.as_mut())?);
+        let records = records_of(source.open(part, schema)?.as_mut())?;
+        if records == 0 {
+            source.empty(part)?;
+        }
+        total = total.saturating_add(records);
     }
     let mut labels = 0u64;
     for part in 0..source.label_parts(schema) {
@@ -310,7 +326,12 @@ pub fn check_labels(source: &Source, schema: &Schema) -> Result<()> {
                 .text(", or add [target]")),
         };
     }
+    // Whether labels are apart is seen by the path, so that one that leads nowhere has to be said first.
+    let nowhere = source.files.iter().find(|p| !p.exists() && !is_pictures(p));
     match (labels_apart(source, schema), source.labels.is_empty()) {
+        (true, true) if let Some(path) = nowhere => {
+            Err(Error::misuse(format!("there is no file or folder {}: check the path", path.display())))
+        }
         (true, true) => Err(Error::misuse("these files hold no labels: give them with ").give("labels", "FILE")),
         (false, false) if pictures > 0 => {
             Err(Error::misuse("the folders that hold pictures are their labels: leave out ").naming("labels"))

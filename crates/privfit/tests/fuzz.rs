@@ -272,11 +272,12 @@ fn create(path: &std::path::Path) -> std::fs::File {
     std::fs::OpenOptions::new().create(true).truncate(true).read(true).write(true).open(path).unwrap()
 }
 
-/// Other bytes in an open file. A new file for each case would wait for the disk.
+/// Other bytes in an open file. Where a file is emptied first, some systems wait for the disk.
 fn replace(file: &mut std::fs::File, bytes: &[u8]) {
-    file.set_len(0).unwrap();
     file.rewind().unwrap();
     file.write_all(bytes).unwrap();
+    file.set_len(bytes.len() as u64).unwrap();
+    file.rewind().unwrap();
 }
 
 #[test]

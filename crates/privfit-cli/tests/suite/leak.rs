@@ -200,13 +200,11 @@ pub(crate) fn look(dir: &Path, extra: &[&str], data: &str) -> Seen {
                 without_numbers(&mut tree["scores"]);
             }
         }
-        let lists = match (released.get("point").is_some(), released.get("weights").is_some()) {
-            (true, _) => std::slice::from_mut(&mut released["point"]),
-            (_, true) => released["weights"].as_array_mut().unwrap().as_mut_slice(),
-            _ => &mut [],
-        };
-        for list in lists {
-            list.as_array_mut().unwrap().iter_mut().for_each(|w| *w = serde_json::Value::Null);
+        // Linear models have a list for each score, networks one list.
+        for part in ["point", "weights"] {
+            if let Some(list) = released.get_mut(part) {
+                without_numbers(list);
+            }
         }
         // Which columns were chosen, and what they are multiplied by, was released with noise like the weights.
         if let Some(map) = file["artifact"]["model"].get_mut("map") {

@@ -272,6 +272,13 @@ impl Encoder {
             row.dense.resize(own, 0.0);
         }
         let mut cell = label;
+        let record = match record {
+            Record::Labelled(own, values) => {
+                cell = cell.or(Some(own));
+                Record::Dense(values)
+            }
+            other => other,
+        };
         match record {
             Record::Broken => {
                 // The null record: no features, no label.
@@ -345,6 +352,7 @@ impl Encoder {
                 }
                 cell = cell.or(Some(text));
             }
+            Record::Labelled(..) => {}
         }
         self.scale(row, own);
         match (&self.label, cell) {
@@ -359,9 +367,10 @@ impl Encoder {
         let at = |column: usize| match record {
             Record::Cells(cells) => cells.get(column).copied().unwrap_or(Cell::Missing),
             Record::Dense(values) => values.get(column).map_or(Cell::Missing, |x| Cell::Number(*x)),
-            Record::Sparse(..) | Record::Broken => Cell::Missing,
+            Record::Sparse(..) | Record::Labelled(..) | Record::Broken => Cell::Missing,
         };
-        if matches!(record, Record::Sparse(..) | Record::Broken) {
+        // Cells are of tables, which have no records of the other kinds.
+        if matches!(record, Record::Sparse(..) | Record::Labelled(..) | Record::Broken) {
             return;
         }
         row.cells.extend(columns.iter().map(|(column, rule)| rule.apply(at(*column))));
@@ -381,7 +390,7 @@ impl Encoder {
                     Rule::Category { values, .. } => values.find(cell).is_some(),
                 }
             }),
-            Record::Dense(values) => values.iter().any(|x| !x.is_nan()),
+            Record::Dense(values) | Record::Labelled(_, values) => values.iter().any(|x| !x.is_nan()),
             // A row without pairs is all zeros.
             Record::Sparse(_, pairs) => pairs.is_empty() || pairs.iter().any(|p| !p.1.is_nan()),
         }

@@ -9,6 +9,8 @@ use std::io::Read;
 /// An open file of items or labels.
 pub struct Idx {
     rows: Rows,
+    item: Vec<u64>,
+    largest: Option<f64>,
 }
 
 impl Idx {
@@ -42,7 +44,23 @@ impl Idx {
             ));
         };
         let bytes = size.and_then(|size| size.checked_sub(4 + 4 * u64::from(dimensions)));
-        Ok(Idx { rows: Rows { input, kind, big: true, count: shape[0], width, bytes } })
+        let largest = match kind {
+            Kind::U8 => Some(255.0),
+            Kind::I8 => Some(127.0),
+            Kind::I16 => Some(32_767.0),
+            _ => None,
+        };
+        Ok(Idx { item: shape[1..].to_vec(), largest, rows: Rows { input, kind, big: true, count: shape[0], width, bytes } })
+    }
+
+    /// Dimensions of an item; none for labels. Public.
+    pub fn item(&self) -> &[u64] {
+        &self.item
+    }
+
+    /// Largest number that the type has, where pixels can be expected to reach it. Public.
+    pub fn largest(&self) -> Option<f64> {
+        self.largest
     }
 
     /// Numbers in an item; 1 for labels.

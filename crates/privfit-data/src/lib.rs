@@ -1,4 +1,4 @@
-//! Public facts about a data set ([`schema`]), and files of records: readers (CSV, Parquet, NPY, IDX, LIBSVM, memory) and the encoder
+//! Public facts about a data set ([`schema`]), and files of records: readers (CSV, Parquet, NPY, IDX, LIBSVM, pictures, memory) and the encoder
 //! between them and the kernel. The error type that every crate above the kernel shares is here too ([`error`]).
 //!
 //! Files of records. A reader knows its format and nothing else; it hands out one record at a time, and what it hands out for a
@@ -24,6 +24,7 @@ mod npy_header;
 pub mod parquet;
 mod parquet_column;
 mod parquet_pages;
+pub mod picture;
 pub mod publish;
 pub mod scattering;
 pub mod schema;
@@ -53,6 +54,8 @@ pub enum Record<'a> {
     Cells(&'a [Cell<'a>]),
     /// A row of numbers; its label is in another file.
     Dense(&'a [f64]),
+    /// A row of numbers with its label.
+    Labelled(Cell<'a>, &'a [f64]),
     /// A label and the non-zero features, numbered from 0.
     Sparse(Cell<'a>, &'a [(u32, f64)]),
     /// A record that can't be read. It stays a record, so that nobody else changes place.

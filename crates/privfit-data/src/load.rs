@@ -10,6 +10,7 @@ use super::{
     libsvm::Libsvm,
     npy::Npy,
     parquet::ParquetFile,
+    picture::{Pictures, is_pictures},
 };
 use crate::error::{Error, Result};
 use crate::schema::Task;
@@ -31,6 +32,10 @@ pub trait Records {
     fn open_labels(&self, part: usize, schema: &Schema) -> Result<Box<dyn Reader + '_>>;
     /// Whether labels are where the schema needs them: said before anything is counted or spent.
     fn check(&self, schema: &Schema) -> Result<()>;
+    /// What is said of a part without records. Asked only where their number is public.
+    fn empty(&self, _part: usize) -> Result<()> {
+        Ok(())
+    }
     /// Where these records stand, if other processes hold the others.
     fn share(&self) -> Option<UnitRange> {
         None
@@ -81,7 +86,7 @@ impl Records for Source {
     }
 
     fn open(&self, part: usize, schema: &Schema) -> Result<Box<dyn Reader + '_>> {
-        open(&self.files[part], schema)
+        open_part(&self.files[part], schema)
     }
 
     fn label_parts(&self, _schema: &Schema) -> usize {
@@ -89,11 +94,19 @@ impl Records for Source {
     }
 
     fn open_labels(&self, part: usize, schema: &Schema) -> Result<Box<dyn Reader + '_>> {
-        open(&self.labels[part], schema)
+        open_labels(&self.labels[part], schema)
     }
 
     fn check(&self, schema: &Schema) -> Result<()> {
         check_labels(self, schema)
+    }
+
+    /// A folder without a picture is most likely the wrong one.
+    fn empty(&self, part: usize) -> Result<()> {
+        match is_pictures(&self.files[part]) {
+            true => Err(no_pictures(&self.files[part])),
+            false => Ok(()),
+        }
     }
 }
 
@@ -107,24 +120,54 @@ fn open_file(path: &Path) -> Result<File> {
     })
 }
 
-/// Opens one file by the kind of the schema and its name.
+/// Whether the name of a file ends like this, compressed or not.
+fn named(path: &Path, ends: &[&str]) -> bool {
+    let name = path.file_name().map(|n| n.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let name = name.strip_suffix(".gz").unwrap_or(&name).to_string();
+    ends.iter().any(|e| name.ends_with(e))
+}
+
+/// Opens one file by the kind of the schema and its name. A folder or zip file without a picture is a misuse.
 pub fn open(path: &Path, schema: &Schema) -> Result<Box<dyn Reader>> {
-    let named = |ends: &[&str]| {
-        let name = path.file_name().map(|n| n.to_string_lossy().to_lowercase()).unwrap_or_default();
-        let name = name.strip_suffix(".gz").unwrap_or(&name).to_string();
-        ends.iter().any(|e| name.ends_with(e))
-    };
-    let file = open_file(path)?;
-    if named(&[".npy"]) {
-        let (input, size) = maybe_gz_sized(file)?;
-        return Ok(Box::new(Npy::open(input, size)?));
+    let reader = open_part(path, schema)?;
+    match is_pictures(path) && reader.header_rows() == Some(0) {
+        true => Err(no_pictures(path)),
+        false => Ok(reader),
     }
-    if matches!(schema.features, Features::Image { .. }) {
+}
+
+fn no_pictures(path: &Path) -> Error {
+    Error::misuse(format!(
+        "there is no picture in {} (.jpg, .jpeg, .png): give a folder or zip file with a folder for each class",
+        path.display()
+    ))
+}
+
+fn open_part(path: &Path, schema: &Schema) -> Result<Box<dyn Reader>> {
+    if let Some(pictures) = Pictures::open(path, schema)? {
+        return Ok(Box::new(pictures));
+    }
+    let file = open_file(path)?;
+    let shape = match &schema.features {
+        Features::Image { shape, .. } => Some(shape.clone()),
+        Features::Dense { dimension, .. } => Some(vec![*dimension]),
+        _ => None,
+    };
+    if named(path, &[".npy"]) {
         let (input, size) = maybe_gz_sized(file)?;
-        return Ok(Box::new(Idx::open(input, size)?));
+        let Some(shape) = shape else { return Ok(Box::new(Npy::open(input, size)?)) };
+        let array = Npy::open_items(input, size)?;
+        check_shape(path, array.item(), &shape)?;
+        return Ok(Box::new(array));
+    }
+    if let (Features::Image { .. }, Some(shape)) = (&schema.features, &shape) {
+        let (input, size) = maybe_gz_sized(file)?;
+        let items = Idx::open(input, size)?;
+        check_shape(path, items.item(), shape)?;
+        return Ok(Box::new(items));
     }
     match &schema.features {
-        Features::Table(_) if named(&[".parquet", ".pq"]) => Ok(Box::new(ParquetFile::open(file)?)),
+        Features::Table(_) if named(path, &[".parquet", ".pq"]) => Ok(Box::new(ParquetFile::open(file)?)),
         Features::Table(_) => Ok(Box::new(Csv::open(maybe_gz(Box::new(file))?)?)),
         Features::Sparse { dimension, .. } => {
             // By its name: the first bytes of such a file are those of a record, and a record must not decide how others are read.
@@ -138,11 +181,60 @@ pub fn open(path: &Path, schema: &Schema) -> Result<Box<dyn Reader>> {
     }
 }
 
+/// Items of a header against the shape of the schema: the same dimensions in the same order, or one dimension for all of them. No order is
+/// guessed, and a last dimension of 1 is none.
+fn check_shape(path: &Path, item: &[u64], shape: &[usize]) -> Result<()> {
+    let shape: Vec<u64> = shape.iter().map(|s| *s as u64).collect();
+    let end = |dimensions: &[u64]| dimensions.iter().rposition(|d| *d != 1).map_or(0, |last| last + 1);
+    let same = item[..end(item)] == shape[..end(&shape)];
+    // One number may stand for all; there is only one order then.
+    let flat = item.len() == 1 && item[0] == shape.iter().product::<u64>();
+    match same || flat {
+        true => Ok(()),
+        false => Err(Error::misuse(format!(
+            "{}: items have the shape {item:?} and the schema has {shape:?}: give files of that shape, or correct [features]",
+            path.display()
+        ))),
+    }
+}
+
+/// Opens a file of labels, by its name.
+pub fn open_labels(path: &Path, schema: &Schema) -> Result<Box<dyn Reader>> {
+    let wrong = || Error::misuse(format!("{} has no labels: give a file with one number for each record", path.display()));
+    if is_pictures(path) {
+        return Err(wrong());
+    }
+    if !matches!(schema.features, Features::Dense { .. } | Features::Image { .. }) {
+        return open_part(path, schema);
+    }
+    let (input, size) = maybe_gz_sized(open_file(path)?)?;
+    let (reader, item): (Box<dyn Reader>, usize) = match &schema.features {
+        _ if named(path, &[".npy"]) => {
+            let array = Npy::open(input, size)?;
+            let width = array.width();
+            (Box::new(array), width)
+        }
+        Features::Image { .. } => {
+            let labels = Idx::open(input, size)?;
+            let width = labels.width();
+            (Box::new(labels), width)
+        }
+        _ => {
+            return Err(Error::misuse(format!("{}: labels are read from NumPy files (.npy): give one", path.display())));
+        }
+    };
+    if item == 1 { Ok(reader) } else { Err(wrong()) }
+}
+
 /// Number of records in all parts: a public fact under zero-out and replace-one. Where labels are kept apart there must be as many.
 pub fn count(source: &dyn Records, schema: &Schema) -> Result<u64> {
     let mut total = 0u64;
     for part in 0..source.parts() {
-        total = total.saturating_add(records_of(source.open(part, schema)?.as_mut())?);
+        let records = records_of(source.open(part, schema)?.as_mut())?;
+        if records == 0 {
+            source.empty(part)?;
+        }
+        total = total.saturating_add(records);
     }
     let mut labels = 0u64;
     for part in 0..source.label_parts(schema) {
@@ -220,7 +312,12 @@ pub fn public_features(files: &[PathBuf], schema: &Schema) -> Result<PublicRows>
 
 /// Files whose labels are elsewhere need label files, and the other way round.
 pub fn check_labels(source: &Source, schema: &Schema) -> Result<()> {
-    let apart = matches!(schema.features, Features::Dense { .. } | Features::Image { .. });
+    let pictures = source.files.iter().filter(|p| is_pictures(p)).count();
+    if pictures > 0 && pictures < source.files.len() {
+        return Err(Error::misuse(
+            "some of the data are pictures in folders, which have their labels there, and some are not: give one kind of them",
+        ));
+    }
     if schema.task() == Task::Location {
         return match source.labels.is_empty() {
             true => Ok(()),
@@ -229,10 +326,27 @@ pub fn check_labels(source: &Source, schema: &Schema) -> Result<()> {
                 .text(", or add [target]")),
         };
     }
-    match (apart, source.labels.is_empty()) {
+    // Whether labels are apart is seen by the path, so that one that leads nowhere has to be said first.
+    let nowhere = source.files.iter().find(|p| !p.exists() && !is_pictures(p));
+    match (labels_apart(source, schema), source.labels.is_empty()) {
+        (true, true) if let Some(path) = nowhere => {
+            Err(Error::misuse(format!("there is no file or folder {}: check the path", path.display())))
+        }
         (true, true) => Err(Error::misuse("these files hold no labels: give them with ").give("labels", "FILE")),
+        (false, false) if pictures > 0 => {
+            Err(Error::misuse("the folders that hold pictures are their labels: leave out ").naming("labels"))
+        }
         (false, false) => Err(Error::misuse("these files hold their labels themselves: leave out ").naming("labels")),
         _ => Ok(()),
+    }
+}
+
+/// Whether labels are in files of their own.
+pub fn labels_apart(source: &Source, schema: &Schema) -> bool {
+    match &schema.features {
+        Features::Dense { .. } => true,
+        Features::Image { .. } => !source.files.iter().any(|p| is_pictures(p)),
+        _ => false,
     }
 }
 

@@ -9,14 +9,27 @@ use std::io::Read;
 /// Longest dictionary; NumPy itself warns from 10000 characters on.
 const HEADER_LIMIT: usize = 1 << 16;
 
-/// An open array of one dimension (a row has one number) or two.
+/// An open array of one dimension (a row has one number) or two; of more, where the schema says which.
 pub struct Npy {
     rows: Rows,
+    item: Vec<u64>,
 }
 
 impl Npy {
     /// Reads the header. The size of the whole is given where it is known: it tells whether the header is right about its rows.
-    pub fn open(mut input: Box<dyn Read + Send>, size: Option<u64>) -> Result<Npy> {
+    pub fn open(input: Box<dyn Read + Send>, size: Option<u64>) -> Result<Npy> {
+        let array = Npy::open_items(input, size)?;
+        if array.item.len() > 1 {
+            return Err(Error::misuse(format!(
+                "the .npy file has {} dimensions: write it with `np.save(path, x.reshape(len(x), -1))`",
+                array.item.len() + 1
+            )));
+        }
+        Ok(array)
+    }
+
+    /// The same for items of any number of dimensions: whoever calls looks at them.
+    pub fn open_items(mut input: Box<dyn Read + Send>, size: Option<u64>) -> Result<Npy> {
         let other =
             || Error::misuse("the file is not a NumPy .npy file, or it ends in its header: write it with `np.save(path, x)`");
         let magic = header_bytes(&mut input, 8)?.ok_or_else(other)?;
@@ -50,19 +63,18 @@ impl Npy {
         let &[count, ref row @ ..] = &header.shape[..] else {
             return Err(Error::misuse("the .npy file holds one number: write an array with `np.save(path, np.atleast_1d(x))`"));
         };
-        if row.len() > 1 {
-            return Err(Error::misuse(format!(
-                "the .npy file has {} dimensions: write it with `np.save(path, x.reshape(len(x), -1))`",
-                header.shape.len()
-            )));
-        }
         let Some(width) = width(row) else {
             return Err(Error::misuse(
                 "the .npy file has rows of no numbers or of more than 8388608: write other columns, `np.save(path, x[:, :n])`",
             ));
         };
         let bytes = size.and_then(|size| size.checked_sub((8 + digits + length) as u64));
-        Ok(Npy { rows: Rows { input, kind, big, count, width, bytes } })
+        Ok(Npy { item: row.to_vec(), rows: Rows { input, kind, big, count, width, bytes } })
+    }
+
+    /// Dimensions of a row; none where a row is one number. Public.
+    pub fn item(&self) -> &[u64] {
+        &self.item
     }
 
     /// Numbers in a row.

@@ -28,6 +28,10 @@ pub(crate) fn records(reader: &mut dyn Reader) -> Result<Vec<String>> {
             Record::Broken => "broken".to_owned(),
             Record::Cells(cells) => cells.iter().map(text).collect::<Vec<_>>().join("|"),
             Record::Dense(values) => values.iter().map(f64::to_string).collect::<Vec<_>>().join("|"),
+            Record::Labelled(label, values) => {
+                let values = values.iter().map(|value| format!("|{value}"));
+                text(&label) + &values.collect::<String>()
+            }
             Record::Sparse(label, pairs) => {
                 let pairs = pairs.iter().map(|(index, value)| format!("|{index}:{value}"));
                 text(&label) + &pairs.collect::<String>()

@@ -10,6 +10,7 @@ use privfit::data::idx::Idx;
 use privfit::data::libsvm::Libsvm;
 use privfit::data::npy::Npy;
 use privfit::data::parquet::ParquetFile;
+use privfit::data::picture::Pictures;
 use privfit::data::{Cell, Reader, Record};
 use privfit::error::{Error, Result};
 use std::io::{Cursor, Seek, Write};
@@ -171,7 +172,7 @@ fn count<R: Reader>(open: Result<R>) -> Outcome {
                 assert_eq!(cells.len(), width);
                 cells.iter().map(|cell| if let Cell::Text(text) = cell { text.len() } else { 0 }).sum::<usize>() + 24 * width
             }
-            Record::Dense(values) => 8 * values.len(),
+            Record::Dense(values) | Record::Labelled(_, values) => 8 * values.len(),
             Record::Sparse(_, pairs) => 16 * pairs.len(),
             Record::Broken => 0,
         };
@@ -267,16 +268,62 @@ fn gz() {
     fuzz("gz", 20_000, |bytes| count(maybe_gz(Box::new(Cursor::new(bytes.to_vec()))).and_then(Csv::open)));
 }
 
+fn create(path: &std::path::Path) -> std::fs::File {
+    std::fs::OpenOptions::new().create(true).truncate(true).read(true).write(true).open(path).unwrap()
+}
+
+/// Other bytes in an open file. Where a file is emptied first, some systems wait for the disk.
+fn replace(file: &mut std::fs::File, bytes: &[u8]) {
+    file.rewind().unwrap();
+    file.write_all(bytes).unwrap();
+    file.set_len(bytes.len() as u64).unwrap();
+    file.rewind().unwrap();
+}
+
 #[test]
 fn parquet() {
     // One file for all cases. If a case ends the process, it is found there.
     let path = std::env::temp_dir().join(format!("privfit-fuzz-parquet-{}", std::process::id()));
-    let mut file = std::fs::OpenOptions::new().create(true).truncate(true).read(true).write(true).open(&path).unwrap();
+    let mut file = create(&path);
     fuzz("parquet", 20_000, |bytes| {
-        file.set_len(0).unwrap();
-        file.rewind().unwrap();
-        file.write_all(bytes).unwrap();
+        replace(&mut file, bytes);
         count(ParquetFile::open(file.try_clone().unwrap()))
+    });
+    std::fs::remove_file(path).unwrap();
+}
+
+fn pictures(resize: bool) -> privfit::Schema {
+    let text = "[dataset]\nname = \"t\"\n[target]\nclasses = [\"cat\", \"dog\"]\n[features]\nkind = \"image\"\nshape = [4, 6, 3]\nmax = 1";
+    privfit::Schema::parse(&format!("{text}\nresize = {resize}")).unwrap()
+}
+
+/// A file is one record, whatever is in it.
+#[test]
+fn picture() {
+    let folder = std::env::temp_dir().join(format!("privfit-fuzz-picture-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("cat")).unwrap();
+    let schemas = [pictures(false), pictures(true)];
+    let mut file = create(&folder.join("cat/a.jpg"));
+    fuzz("picture", 20_000, |bytes| {
+        replace(&mut file, bytes);
+        let outcome = count(Pictures::open(&folder, &schemas[bytes.len() % 2]).map(Option::unwrap));
+        assert_eq!(outcome, Outcome::Read(1));
+        outcome
+    });
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// A zip file that is opened is read to its end.
+#[test]
+fn zip() {
+    let path = std::env::temp_dir().join(format!("privfit-fuzz-zip-{}.zip", std::process::id()));
+    let schema = pictures(true);
+    let mut file = create(&path);
+    fuzz("zip", 20_000, |bytes| {
+        replace(&mut file, bytes);
+        let outcome = count(Pictures::open(&path, &schema).map(Option::unwrap));
+        assert_ne!(outcome, Outcome::Stopped);
+        outcome
     });
     std::fs::remove_file(path).unwrap();
 }

@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
   privfit fit examples/adult/job.toml --epsilon 0.1 --dry-run
   privfit fit examples/adult/job.toml --ledger adult.ledger --request monday
   privfit fit --data train-images.idx --labels train-labels.idx --schema digits.toml --layers mnist_cnn --epsilon 3 --delta 1e-5 --out model.json
+  privfit fit --data pets.zip/train --schema pets.toml --layers cifar_cnn5 --epsilon 3 --delta 1e-5 --out model.json
   privfit fit --data visits.csv --schema counts.toml --loss quantile --set quantile=0.9 --epsilon 1 --delta 1e-8 --out model.json
 
 A job file holds the same keys as the flags (data, labels, auxiliary, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out, force,
@@ -31,7 +32,7 @@ threads, ledger, ledger_key, request, date, and tables [model], [set] and [regis
 pub(crate) struct FitArguments {
     /// Job file with the same keys as the flags
     job: Option<PathBuf>,
-    /// Files with records: CSV, CSV.gz, Parquet, LIBSVM, NumPy, IDX
+    /// Files with records: CSV, CSV.gz, Parquet, LIBSVM, NumPy, IDX; a folder of pictures, or a zip file of one
     #[arg(long, num_args = 1..)]
     pub(crate) data: Vec<PathBuf>,
     /// Files with labels, for formats that keep them apart

@@ -2,6 +2,7 @@
 
 use crate::ui::{Failure, as_flag, note};
 use privfit::Error;
+use privfit::data::picture::{container, is_pictures};
 use privfit::job::Release;
 use privfit::job::release::LedgerSession;
 use privfit::ledger::Ledger;
@@ -122,9 +123,10 @@ pub(crate) fn check_places(
     out: &Path,
 ) -> Result<(), Failure> {
     let mut needed: Vec<PathBuf> = [data, labels].concat();
-    if let Some(path) = needed.iter().find(|p| !p.is_file()) {
+    if let Some(path) = needed.iter().find(|p| !p.is_file() && !is_pictures(p)) {
         return Err(Failure::misuse(format!("there is no file {}: check the path", path.display())));
     }
+    needed.iter_mut().for_each(|p| *p = container(p));
     needed.extend(ledger_arguments.ledger_key.clone());
     for end in ["", "-wal", "-shm", "-journal"] {
         needed.extend(ledger_arguments.ledger.as_ref().map(|l| PathBuf::from(format!("{l}{end}"))));

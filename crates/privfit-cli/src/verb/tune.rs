@@ -7,6 +7,7 @@ use crate::ui::{Failure, Format, note, print_line};
 use clap::Args;
 use privfit::account::Adjacency;
 use privfit::data::load::Source;
+use privfit::data::picture::container;
 use privfit::engine::Threads;
 use privfit::job::Release;
 use privfit::job::fit::prepare;
@@ -84,7 +85,14 @@ impl Tune {
             );
             return Ok(());
         }
-        let same = |a: &PathBuf, b: &PathBuf| a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b));
+        // A path that goes into a zip file has no other name there.
+        let whole = |path: &PathBuf| {
+            let outer = container(path);
+            outer.canonicalize().ok().map(|o| o.join(path.strip_prefix(&outer).unwrap_or(std::path::Path::new(""))))
+        };
+        // One folder of pictures may hold the other.
+        let shared = |a: PathBuf, b: PathBuf| a.starts_with(&b) || b.starts_with(&a);
+        let same = |a: &PathBuf, b: &PathBuf| whole(a).is_some_and(|a| whole(b).is_some_and(|b| shared(a, b)));
         let private = || self.fit.data.iter().chain(&self.fit.labels);
         if let Some(path) = self.public.iter().chain(&self.public_labels).find(|p| private().any(|q| same(p, q))) {
             return Err(Failure::misuse(format!(

@@ -62,9 +62,9 @@ dimension = 9
 row_norm = 1.0
 "#;
 
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 impl Random {
-    fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -158,20 +158,20 @@ fn write(path: &Path, head: &[u8], lines: &[Vec<u8>]) {
 
 /// What an observer sees, the noised numbers taken out.
 #[derive(PartialEq, Debug)]
-struct Seen {
-    code: Option<i32>,
-    out: Vec<u8>,
-    err: Vec<u8>,
+pub(crate) struct Seen {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: Vec<u8>,
+    pub(crate) err: Vec<u8>,
     files: Vec<String>,
-    model: String,
+    pub(crate) model: String,
 }
 
-fn look(dir: &Path, extra: &[&str]) -> Seen {
+pub(crate) fn look(dir: &Path, extra: &[&str], data: &str) -> Seen {
     let model = dir.join("model.json");
     let _ = std::fs::remove_file(&model);
     let done = Command::new(env!("CARGO_BIN_EXE_privfit"))
         .current_dir(dir)
-        .args(["fit", "--data", "data", "--schema", "schema.toml", "--epsilon", "1", "--delta", "1e-4", "--out", "model.json"])
+        .args(["fit", "--data", data, "--schema", "schema.toml", "--epsilon", "1", "--delta", "1e-4", "--out", "model.json"])
         .args(extra)
         .output()
         .unwrap();
@@ -200,13 +200,11 @@ fn look(dir: &Path, extra: &[&str]) -> Seen {
                 without_numbers(&mut tree["scores"]);
             }
         }
-        let lists = match (released.get("point").is_some(), released.get("weights").is_some()) {
-            (true, _) => std::slice::from_mut(&mut released["point"]),
-            (_, true) => released["weights"].as_array_mut().unwrap().as_mut_slice(),
-            _ => &mut [],
-        };
-        for list in lists {
-            list.as_array_mut().unwrap().iter_mut().for_each(|w| *w = serde_json::Value::Null);
+        // Linear models have a list for each score, networks one list.
+        for part in ["point", "weights"] {
+            if let Some(list) = released.get_mut(part) {
+                without_numbers(list);
+            }
         }
         // Which columns were chosen, and what they are multiplied by, was released with noise like the weights.
         if let Some(map) = file["artifact"]["model"].get_mut("map") {
@@ -265,7 +263,7 @@ fn neighbours_look_the_same() {
         let at = random.below(lines.len());
         lines[at] = strange(&mut random, sparse);
         write(&dirs[k].join("data"), head, &lines);
-        let seen = look(&dirs[k], extra);
+        let seen = look(&dirs[k], extra, "data");
         assert_eq!(seen.code, Some(0), "{}: {}", kinds[k].0, String::from_utf8_lossy(&seen.err));
         // Everything public is the same in all these data sets, so every one must look like the first.
         match &base[k] {
@@ -283,7 +281,7 @@ fn messages_hold_no_cells() {
     std::fs::write(dir.join("schema.toml"), SCHEMA).unwrap();
     let marks: Vec<Vec<u8>> = (0..30).map(|i| format!("SECRET{i},MARK{i},HIDDEN{i},COVERT{i}").into_bytes()).collect();
     write(&dir.join("data"), b"x,c,z,y\n", &marks);
-    let seen = look(&dir, &[]);
+    let seen = look(&dir, &[], "data");
     let all = [seen.out, seen.err, seen.model.into_bytes()].concat();
     let text = String::from_utf8_lossy(&all).to_string();
     assert_eq!(seen.code, Some(0), "{text}");

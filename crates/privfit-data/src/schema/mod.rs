@@ -155,11 +155,14 @@ pub enum Features {
     Image {
         /// Rows, columns, channels ...
         shape: Vec<usize>,
-        /// Largest value of a pixel.
+        /// Largest value of a pixel; of pictures in files it is white.
         max: f64,
         /// What pixels become; none where nobody said, so that the method decides.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         encoder: Option<ImageEncoder>,
+        /// Pictures of another size are cropped and resized, and are not null records.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        resize: bool,
     },
 }
 
@@ -667,11 +670,12 @@ fn features(mut keys: Keys) -> Result<(Features, Option<bool>)> {
             if scattered && (shape.len() < 2 || shape[..2].iter().any(|s| *s < scattering::LEAST_SIDE)) {
                 return keys.wrong("encoder", "scattering needs pictures of at least 6 x 6 pixels: give \"pixels\"");
             }
-            Features::Image { shape, max, encoder }
+            let resize = keys.flag("resize")?.unwrap_or(false);
+            Features::Image { shape, max, encoder, resize }
         }
         other => return keys.wrong("kind", &format!("{other:?} is unknown: give \"sparse\", \"dense\" or \"image\"")),
     };
-    keys.finish("kind, dimension, row_norm, bound, shape, max, encoder, intercept")?;
+    keys.finish("kind, dimension, row_norm, bound, shape, max, encoder, resize, intercept")?;
     Ok((features, intercept))
 }
 

@@ -105,6 +105,7 @@ pub(crate) fn open(schema: &Table) -> String {
         section.asked("bound", "1.0            # largest size of a cell");
         section.asked("shape", "[28, 28]");
         section.asked("max", "255              # largest value of a pixel");
+        section.asked("resize", "true           # crop and resize pictures of another size");
         section.write("features", &mut out);
     }
     out.truncate(out.trim_end().len());

@@ -1,13 +1,15 @@
-"""Writes the seeds that are binary: python make.py, with numpy and pyarrow."""
+"""Writes the seeds that are binary: python make.py, with numpy, pyarrow and pillow."""
 
 import datetime
 import decimal
 import os
 import struct
+import zipfile
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from PIL import Image
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -84,3 +86,29 @@ for name, kind, shape, data in [
 ]:
     with open(path("idx", name + ".idx"), "wb") as f:
         f.write(bytes([0, 0, kind, len(shape)]) + b"".join(struct.pack(">I", d) for d in shape) + data)
+
+# Pictures of 6 x 4 pixels: red grows to the right, green downwards, blue is 100; alpha falls to the right.
+across, down = np.meshgrid(np.arange(6) * 40, np.arange(4) * 60)
+colours = np.stack([across, down, np.full_like(across, 100)], axis=2).astype("u1")
+colour = Image.fromarray(colours)
+grey = colour.convert("L")
+alpha = Image.fromarray((255 - across).astype("u1"))
+pictures = {
+    "colour.jpg": (colour, {"quality": 95, "subsampling": 0}),
+    "grey.jpg": (grey, {"quality": 95}),
+    "progressive.jpg": (colour, {"quality": 95, "progressive": True}),
+    "cmyk.jpg": (colour.convert("CMYK"), {"quality": 95}),
+    "colour.png": (colour, {}),
+    "grey.png": (grey, {}),
+    "two.png": (grey.point(lambda x: 255 * (x > 99)).convert("1"), {}),
+    "wide.png": (Image.fromarray(np.asarray(grey).astype("u2") * 257), {}),
+    "palette.png": (colour.quantize(32), {}),
+    "seen_through.png": (Image.merge("RGBA", [*colour.split(), alpha]), {}),
+    "grey_through.png": (Image.merge("LA", [grey, alpha]), {}),
+}
+for name, (picture, options) in pictures.items():
+    picture.save(path("picture", name), **options)
+for name, packing in [("stored", zipfile.ZIP_STORED), ("deflated", zipfile.ZIP_DEFLATED)]:
+    with zipfile.ZipFile(path("zip", name + ".zip"), "w", packing) as archive:
+        for folder, file in [("cat", "grey.png"), ("dog", "colour.jpg"), ("dog", "colour.png")]:
+            archive.writestr(zipfile.ZipInfo(f"train/{folder}/{file}"), open(path("picture", file), "rb").read(), packing)

@@ -111,6 +111,71 @@ fn scratch(name: &str) -> PathBuf {
     dir
 }
 
+/// Pixels as arrays of every type and shape are the same as IDX. The order of dimensions is the one of the schema, never guessed.
+#[test]
+fn arrays_of_pixels_have_the_shape_of_the_schema() {
+    let dir = scratch("pixels");
+    let pixels: Vec<u8> = (0..40 * 12u32).map(|i| (i * i % 251) as u8).collect();
+    let labels: Vec<u8> = (0..40).map(|i| u8::from(pixels[12 * i] > 100)).collect();
+    std::fs::write(dir.join("y.npy"), npy("(40,)", "|u1", labels.clone())).unwrap();
+    std::fs::write(dir.join("y.idx"), [&[0, 0, 8, 1, 0, 0, 0, 40][..], &labels].concat()).unwrap();
+    let sizes = |list: &[u32]| list.iter().flat_map(|s| s.to_be_bytes()).collect::<Vec<u8>>();
+    std::fs::write(dir.join("x.idx"), [&[0, 0, 8, 4][..], &sizes(&[40, 2, 2, 3]), &pixels].concat()).unwrap();
+    let schema = |shape: &str| {
+        format!(
+            "[dataset]\nname = \"t\"\n[target]\nclasses = [\"0\", \"1\"]\n[features]\nkind = \"image\"\nshape = {shape}\nmax = 255\n"
+        )
+    };
+    let of = |shape: &str, kind: &str, array: &str| {
+        let body: Vec<u8> = pixels
+            .iter()
+            .flat_map(|x| match kind {
+                "|u1" => vec![*x],
+                "<u2" | "<i2" => u16::from(*x).to_le_bytes().to_vec(),
+                "<i4" => i32::from(*x).to_le_bytes().to_vec(),
+                ">i8" => i64::from(*x).to_be_bytes().to_vec(),
+                "<f4" => f32::from(*x).to_le_bytes().to_vec(),
+                _ => f64::from(*x).to_le_bytes().to_vec(),
+            })
+            .collect();
+        std::fs::write(dir.join("x.npy"), npy(array, kind, body)).unwrap();
+        weights(&schema(shape), &[&dir.join("x.npy")], &[&dir.join("y.npy")])
+    };
+    let from_idx = weights(&schema("[2, 2, 3]"), &[&dir.join("x.idx")], &[&dir.join("y.idx")]).unwrap();
+    for kind in ["|u1", "<u2", "<i2", "<i4", ">i8", "<f4", "<f8"] {
+        assert_eq!(of("[2, 2, 3]", kind, "(40, 2, 2, 3)").unwrap(), from_idx, "{kind}");
+    }
+    for (shape, array, right) in [
+        ("[2, 2, 3]", "(40, 12)", true),
+        ("[2, 6]", "(40, 2, 6)", true),
+        ("[2, 6]", "(40, 2, 6, 1)", true),
+        ("[2, 6, 1]", "(40, 2, 6)", true),
+        ("[3, 2, 2]", "(40, 3, 2, 2)", true),
+        ("[2, 2, 3]", "(40, 3, 2, 2)", false),
+        ("[3, 2, 2]", "(40, 2, 2, 3)", false),
+        ("[2, 6]", "(40, 6, 2)", false),
+        ("[2, 2, 3]", "(80, 2, 3)", false),
+        ("[2, 2]", "(40, 12)", false),
+        ("[2, 2, 3]", "(480,)", false),
+    ] {
+        match (of(shape, "|u1", array), right) {
+            (Ok(_), true) => {}
+            (Err(Error::Misuse(text)), false) => assert!(text.contains("the schema has"), "{text}"),
+            (other, _) => panic!("{shape} {array}: {other:?}"),
+        }
+    }
+    let refused =
+        |shape: &str, x: &str, y: &str| weights(&schema(shape), &[&dir.join(x)], &[&dir.join(y)]).unwrap_err().to_string();
+    assert!(refused("[2, 2]", "x.idx", "y.idx").contains("[2, 2, 3]"));
+    assert!(refused("[2, 2, 3]", "x.idx", "x.idx").contains("no labels"));
+    // Rows of numbers too: what is left over was once left out in silence.
+    let dense = "[dataset]\nname = \"t\"\n[target]\nclasses = [\"0\", \"1\"]\n[features]\nkind = \"dense\"\ndimension = 11\nrow_norm = 1.0\n";
+    std::fs::write(dir.join("x.npy"), npy("(40, 12)", "|u1", pixels.clone())).unwrap();
+    let error = weights(dense, &[&dir.join("x.npy")], &[&dir.join("y.npy")]).unwrap_err().to_string();
+    assert!(error.contains("[12]") && error.contains("[11]"), "{error}");
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
 /// Under add-remove the number of records is private: files of another length than the estimate look like any others.
 #[test]
 fn private_counts_are_not_compared() {

@@ -10,7 +10,7 @@ use clap::Args;
 use privfit::Artifact;
 use privfit::data::decode::Decoder;
 use privfit::data::encode::{Row, UNKNOWN, is_sparse};
-use privfit::data::load::{Source, open, read_labels};
+use privfit::data::load::{Source, check_labels, open, read_labels};
 use privfit::model::Metrics;
 use privfit::schema::{Features, Task};
 use std::path::PathBuf;
@@ -80,6 +80,9 @@ impl Evaluate {
         let source = Source { files: self.data.clone(), labels: self.labels.clone() };
         if artifact.schema.task() == Task::Location && !self.labels.is_empty() {
             return Err(Failure::misuse("the model has no target, so there are no labels: leave out --labels"));
+        }
+        if !self.labels.is_empty() {
+            check_labels(&source, &artifact.schema)?;
         }
         if let Some(epsilon) = self.private.epsilon {
             return self.private.run(epsilon, &artifact, &source, self.format);

@@ -1,6 +1,7 @@
 //! `privfit schema`: draft public facts, check them, and look at data with the owner's eyes.
 
 mod bounds;
+mod images;
 mod validate;
 
 use crate::ui::{Failure, print_line};
@@ -35,7 +36,9 @@ A schema:
   type = \"ignore\"
 Without [target] one point stands for all rows: their mean, or their geometric median (--loss geometric-median).
 Files without columns: [features] kind = \"sparse\" (LIBSVM) or \"dense\" (NumPy), with dimension and row_norm, or kind = \"image\"
-(IDX), with shape and max.")]
+(IDX, NumPy, pictures), with shape and max. Pictures are JPEG or PNG files in a folder for each class, as they are or in a zip file
+(cifar.zip/train is a folder in one); shape = [32, 32, 3] is height, width, colours. One that can't be read or has another size is a null
+record; with resize = true it is cropped and resized. The number of files is public like that of rows; their names are not released.")]
 pub(crate) struct SchemaVerb {
     #[command(subcommand)]
     verb: Verb,
@@ -45,7 +48,7 @@ pub(crate) struct SchemaVerb {
 enum Verb {
     /// Draft a schema from the names of the columns; no bound is read off the data
     Init {
-        /// Table to draft for: CSV, CSV.gz or Parquet
+        /// What to draft for: CSV, CSV.gz, Parquet, IDX images, or a folder or zip file of pictures
         file: PathBuf,
     },
     /// Check the public facts
@@ -97,8 +100,10 @@ fn read_schema(path: &PathBuf) -> Result<Schema, Failure> {
 }
 
 fn init(path: &PathBuf) -> Result<(), Failure> {
-    if path.is_dir() {
-        return Err(Failure::misuse(format!("{} is a directory: give a file of it", path.display())));
+    if let Some(draft) = images::draft(path)? {
+        print_line(&draft);
+        crate::ui::note("look at the draft before you publish it as a schema: the classes are yours to list");
+        return Ok(());
     }
     let opened = privfit::small_file::open(path);
     let file = opened.map_err(|e| Failure::misuse(format!("cannot open {}: {e}; check the path", path.display())))?;
@@ -126,11 +131,7 @@ fn init(path: &PathBuf) -> Result<(), Failure> {
         }
     })?;
     let numeric: Vec<bool> = votes.iter().map(|v| v.0 > v.1).collect();
-    let stem = name.split('.').next().unwrap_or("data").to_string();
-    let mut out = String::from(
-        "# Public facts: replace every \"?\" from documentation or domain knowledge, never from the private rows.\n",
-    );
-    out.push_str(&format!("[dataset]\nname = {}\nunit = \"row\"\n\n", quote(&stem)));
+    let mut out = head(&name);
     out.push_str("# Without [target] one point stands for all rows: their mean or geometric median.\n");
     out.push_str("[target]\ncolumn = \"?\"\nclasses = [\"?\"]\n");
     for (column, numeric) in columns.iter().zip(numeric) {
@@ -146,6 +147,16 @@ fn init(path: &PathBuf) -> Result<(), Failure> {
         "types are a guess from the first rows: look at them before you publish the schema; remove the target from [features]",
     );
     Ok(())
+}
+
+/// The first lines of a draft for a file.
+fn head(name: &str) -> String {
+    let stem = name.split('.').next().unwrap_or("data");
+    format!(
+        "# Public facts: replace every \"?\" from documentation or domain knowledge, never from the private rows.\n\
+         [dataset]\nname = {}\nunit = \"row\"\n\n",
+        quote(stem)
+    )
 }
 
 fn check(path: &PathBuf) -> Result<(), Failure> {

@@ -5,32 +5,33 @@
 use crate::ui::{Failure, print_line};
 use privfit::Schema;
 use privfit::data::encode::{Encoder, UNKNOWN};
-use privfit::data::load::{Source, open};
+use privfit::data::load::{Source, labels_apart, open, open_labels};
+use privfit::data::picture::{Pictures, is_pictures};
 use privfit::data::{Cell, Record};
 use privfit::schema::{Feature, Features, TargetValues, UnitOfPrivacy};
 use std::path::PathBuf;
 
-/// Problems of one file: what it is, how often, and the first rows that have it.
+/// Problems of one file: what it is, how often, and the first rows or pictures that have it.
 #[derive(Default)]
-struct Notes(Vec<(String, u64, Vec<u64>)>);
+struct Notes(Vec<(String, u64, Vec<String>)>);
 
 impl Notes {
-    fn add(&mut self, what: String, row: u64) {
+    fn add(&mut self, what: String, row: impl ToString) {
         match self.0.iter_mut().find(|n| n.0 == what) {
             Some(n) => {
                 n.1 += 1;
                 if n.2.len() < 5 {
-                    n.2.push(row);
+                    n.2.push(row.to_string());
                 }
             }
-            None => self.0.push((what, 1, vec![row])),
+            None => self.0.push((what, 1, vec![row.to_string()])),
         }
     }
 
     /// The lines of a file, after which the next one starts.
     fn write(&mut self, path: &std::path::Path, report: &mut String) {
         for (what, count, at) in self.0.drain(..) {
-            report.push_str(&format!("{}: {what}: {count} rows ({at:?} ...)\n", path.display()));
+            report.push_str(&format!("{}: {what}: {count} rows ([{}] ...)\n", path.display(), at.join(", ")));
         }
     }
 }
@@ -94,21 +95,27 @@ impl Labels {
     }
 
     fn add(&mut self, cell: Cell<'_>, row: u64, notes: &mut Notes) {
+        if let Some(what) = self.problem(cell) {
+            notes.add(format!("{}: {what}", self.name), row);
+        }
+    }
+
+    /// Counts a label, and says what is wrong with it.
+    fn problem(&mut self, cell: Cell<'_>) -> Option<&'static str> {
         self.rows += 1;
         let (label, target) = self.encoder.label(cell);
         self.known += u64::from(label != UNKNOWN);
         if let Some(count) = self.counts.get_mut(label as usize).filter(|_| label >= 0.0) {
             *count += 1;
         }
-        let what = match &self.values {
+        Some(match &self.values {
             TargetValues::Classes(_) | TargetValues::Bounds(..) if cell == Cell::Missing && label == UNKNOWN => "missing",
             TargetValues::Classes(_) if label == UNKNOWN => "a label that is none of the classes",
             TargetValues::Bounds(..) if label == UNKNOWN => "not a number",
             TargetValues::Bounds(low, _) if target < *low => "below its bounds",
             TargetValues::Bounds(_, high) if target > *high => "above its bounds",
-            _ => return,
-        };
-        notes.add(format!("{}: {what}", self.name), row);
+            _ => return None,
+        })
     }
 
     /// Adds the last lines, and gives what is wrong with all rows together.
@@ -138,6 +145,11 @@ pub(crate) fn validate(schema: &Schema, source: Source, out: Option<PathBuf>) ->
         return Err(Failure::misuse("the schema has no [target], so there are no labels: leave out --labels, or add [target]"));
     }
     for path in &source.files {
+        if is_pictures(path) {
+            rows += pictures(schema, path, &mut labels, &mut notes)?;
+            notes.write(path, &mut report);
+            continue;
+        }
         let mut reader = open(path, schema)?;
         let header = reader.columns().to_vec();
         let place = |name: &String| header.iter().position(|h| h == name);
@@ -178,6 +190,8 @@ pub(crate) fn validate(schema: &Schema, source: Source, out: Option<PathBuf>) ->
                     }
                     norm(schema, values.iter().copied(), rows, &mut notes);
                 }
+                // Files of these were looked at above.
+                Record::Labelled(..) => {}
                 Record::Sparse(cell, pairs) => {
                     norm(schema, pairs.iter().map(|p| p.1), rows, &mut notes);
                     if schema.target.values != TargetValues::None {
@@ -190,7 +204,7 @@ pub(crate) fn validate(schema: &Schema, source: Source, out: Option<PathBuf>) ->
     }
     for path in &source.labels {
         let mut row = 0;
-        open(path, schema)?.read(&mut |record| {
+        open_labels(path, schema)?.read(&mut |record| {
             row += 1;
             let cell = match record {
                 Record::Dense(values) => values.first().map_or(Cell::Missing, |x| Cell::Number(*x)),
@@ -201,7 +215,7 @@ pub(crate) fn validate(schema: &Schema, source: Source, out: Option<PathBuf>) ->
         })?;
         notes.write(path, &mut report);
     }
-    let apart = matches!(schema.features, Features::Dense { .. } | Features::Image { .. });
+    let apart = labels_apart(&source, schema);
     let mut wrong = None;
     if apart && source.labels.is_empty() && schema.target.values != TargetValues::None {
         report.push_str("labels were not looked at: they are in files of their own, give them with --labels FILE\n");
@@ -224,6 +238,26 @@ pub(crate) fn validate(schema: &Schema, source: Source, out: Option<PathBuf>) ->
             write(&path, &report)
         }
     }
+}
+
+/// Pictures of a folder or zip file, each by its path, and the folders that are no class. Gives their number.
+fn pictures(schema: &Schema, path: &std::path::Path, labels: &mut Labels, notes: &mut Notes) -> Result<u64, Failure> {
+    // Refuses a place without any.
+    open(path, schema)?;
+    let Some(mut pictures) = Pictures::open(path, schema)? else { return Ok(0) };
+    let target = schema.target.values != TargetValues::None;
+    let mut count = 0;
+    pictures.examine(&mut |file, folder, problem| {
+        count += 1;
+        let file = format!("{:?}", String::from_utf8_lossy(file));
+        if let Some(problem) = problem {
+            notes.add(problem.text().into(), &file);
+        }
+        if let Some(what) = target.then(|| labels.problem(Cell::Text(folder))).flatten() {
+            notes.add(format!("folder {:?}: {what}", String::from_utf8_lossy(folder)), &file);
+        }
+    });
+    Ok(count)
 }
 
 /// Whether a row is longer than it may be.

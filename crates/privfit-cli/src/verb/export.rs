@@ -45,7 +45,7 @@ impl Export {
         crate::args::files::say_if_not_private(&artifact);
         let bytes = match self.format {
             Kind::Onnx => onnx::export(&artifact, &file)?,
-            Kind::Csv => affine::weights_csv(&artifact).into_bytes(),
+            Kind::Csv => affine::weights_csv(&artifact)?.into_bytes(),
             Kind::Json => {
                 let json = serde_json::to_string_pretty(&affine::coefficients(&artifact)?);
                 (json.unwrap_or_default() + "\n").into_bytes()

@@ -1,6 +1,7 @@
 //! A released network, and its scores for rows.
 
 use super::blocks::Network;
+use super::history::History;
 use super::layer::{Layer, Shape};
 use crate::data::encode::Row;
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,9 @@ pub struct NetworkModel {
     pub layers: Vec<String>,
     /// Weights: of each layer those of its inputs, one list of outputs after the other, then a bias for each output.
     pub weights: Vec<f64>,
+    /// How training went, from released numbers alone; none in files that were written without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<History>,
     /// The network with its weights in place.
     #[serde(skip)]
     ready: OnceLock<Option<(Network, Vec<f32>)>>,
@@ -38,6 +42,7 @@ impl Clone for NetworkModel {
             loss_parameters: self.loss_parameters.clone(),
             layers: self.layers.clone(),
             weights: self.weights.clone(),
+            history: self.history.clone(),
             ready: OnceLock::new(),
             ..*self
         }
@@ -47,7 +52,10 @@ impl Clone for NetworkModel {
 impl PartialEq for NetworkModel {
     fn eq(&self, other: &Self) -> bool {
         let facts = |m: &Self| (m.loss.clone(), m.loss_parameters.clone(), m.classes, m.input, m.layers.clone());
-        facts(self) == facts(other) && (self.scale, self.shift) == (other.scale, other.shift) && self.weights == other.weights
+        facts(self) == facts(other)
+            && (self.scale, self.shift) == (other.scale, other.shift)
+            && self.weights == other.weights
+            && self.history == other.history
     }
 }
 
@@ -63,8 +71,14 @@ impl NetworkModel {
             shift: network.shift,
             layers: network.layers.iter().map(Layer::to_string).collect(),
             weights: weights.iter().map(|w| if w.is_finite() { *w } else { 0.0 }).collect(),
+            history: None,
             ready: OnceLock::new(),
         }
+    }
+
+    /// With what was recorded of its training.
+    pub(crate) fn with_history(self, history: Option<History>) -> NetworkModel {
+        NetworkModel { history, ..self }
     }
 
     /// The network, if its parts fit together.
@@ -76,6 +90,7 @@ impl NetworkModel {
             let small = height.checked_mul(width)?.checked_mul(channels)? <= 1 << 24 && channels > 0 && self.classes <= 1 << 20;
             let network = small.then(|| Network::new(shape, &layers, self.classes, self.scale, self.shift).ok()).flatten()?;
             let complete = network.dimension() == self.weights.len() && self.weights.iter().all(|w| w.is_finite());
+            let complete = complete && self.history.as_ref().is_none_or(History::is_complete);
             complete.then(|| {
                 let prepared = network.prepare(&self.weights);
                 (network, prepared)

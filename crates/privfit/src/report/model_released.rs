@@ -28,6 +28,10 @@ pub(super) fn weights(r: &ModelReport, page: &mut Page) {
         );
         return page.section("weights", "What was released", &(paragraph(&text) + &super::columns::figures(columns)));
     }
+    if let Some(layers) = &r.layers {
+        page.section("weights", "What was released", &super::layers::released(r, layers));
+        return super::layers::training(layers, page);
+    }
     let what = if r.point { "coordinates" } else { "weights" };
     let scores = if w.scores == 1 { String::new() } else { format!(" for each of {} scores", w.scores) };
     let mut body = paragraph(&format!(
@@ -38,6 +42,7 @@ pub(super) fn weights(r: &ModelReport, page: &mut Page) {
         body += &paragraph("All of them are zero.");
         return page.section("weights", "What was released", &body);
     }
+    body += &r.filters.as_ref().map_or(String::new(), |f| f.figure());
     let mut caption = escape(&w.noise.text);
     let shown = w.largest.len();
     let more = match (w.more, w.zeros) {

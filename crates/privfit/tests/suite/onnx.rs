@@ -114,7 +114,7 @@ fn points_are_not_exported() {
     let artifact = model(schema, "mean", &[], vec![vec![0.1]]);
     assert!(onnx::export(&artifact, b"").unwrap_err().to_string().contains("privfit predict"));
     assert!(affine::coefficients(&artifact).is_err());
-    assert_eq!(affine::weights_csv(&artifact), "feature,point\na,0.1\n");
+    assert_eq!(affine::weights_csv(&artifact).unwrap(), "feature,point\na,0.1\n");
 }
 
 /// Coefficients in units give the score that the encoder and the weights give.

@@ -54,14 +54,15 @@ impl Filters {
                 let (inputs, outputs) = first.sums()?;
                 let own = &m.weights[first.weights.clone()];
                 let [height, width, channels] = m.input;
+                let last = layers.last().is_some_and(|l| l == first);
                 let (what, shape) = match first.layer {
                     Layer::Convolution { kernel, .. } => (
                         "The windows of the first layer",
                         Shape { height: kernel, width: kernel, channels: first.input.channels },
                     ),
+                    _ if last => ("The weights of each score", Shape { height, width, channels }),
                     _ => ("The weights of the first layer", Shape { height, width, channels }),
                 };
-                let last = layers.last().is_some_and(|l| l == first);
                 let names = if last { classes(outputs) } else { (1..=outputs).map(|i| i.to_string()).collect() };
                 (inputs == shape.size()).then_some(())?;
                 Filters::new(what, shape, names, outputs, &|pixel, filter| own[pixel * outputs + filter])

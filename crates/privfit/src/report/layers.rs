@@ -53,8 +53,9 @@ impl Layers {
 
     /// The list of layers, as cells of a table.
     pub(super) fn rows(&self) -> Vec<Vec<String>> {
-        let mut rows = vec![vec!["what comes in".to_string(), self.input.clone(), "0".into()]];
-        rows.extend(self.layers.iter().map(|l| vec![l.layer.clone(), l.output.clone(), l.weights.to_string()]));
+        let mut rows = vec![vec!["what comes in".to_string(), self.input.clone(), String::new()]];
+        let weights = |l: &LayerRow| if l.weights == 0 { String::new() } else { l.weights.to_string() };
+        rows.extend(self.layers.iter().map(|l| vec![l.layer.clone(), l.output.clone(), weights(l)]));
         if let Some(last) = rows.last_mut() {
             last[0] += " (scores)";
         }
@@ -87,8 +88,9 @@ pub(super) fn training(layers: &Layers, page: &mut Page) {
         steps_of_a_point(history),
         short(history.least_visible(layers.weights))
     )));
-    body += &moves(history)
-        .figure("From the weights of one step to those of the next; the learning rate is read off with it. Free as well.");
+    body += &moves(history).figure(
+        "From the weights of one step to those of the next; the learning rate is read off with it. This costs nothing either.",
+    );
     let rows: Vec<Vec<String>> = history
         .points
         .iter()
@@ -150,7 +152,7 @@ fn moves(history: &History) -> Plot {
         description: history.points.last().map(|p| format!("At the end, step {}: {}.", p.step, text(p))).unwrap_or_default(),
         x: Axis::from_zero("steps", history.steps as f64, Unit::Count),
         y: Axis::from_zero("length of a move", most, Unit::Plain),
-        series: vec![line("c3", "move of the weights", history, &|p| (p.moved, text(p)))],
+        series: vec![line("c1", "move of the weights", history, &|p| (p.moved, text(p)))],
         levels: Vec::new(),
         marks: Vec::new(),
     }

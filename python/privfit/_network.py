@@ -184,8 +184,9 @@ class NetworkClassifier(_Network, _Probabilities):
         self.allow_large_delta = allow_large_delta
 
     def decision_function(self, X: Any) -> Any:
-        """The scores of the network, one for each class."""
-        return super().decision_function(X)
+        """The scores of the network, one for each class; of two classes how much the second one is above the first."""
+        scores = super().decision_function(X)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
 
 class NetworkRegressor(_Network, _Regressor):

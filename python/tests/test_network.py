@@ -23,7 +23,7 @@ def classifier(**more):
 def test_images_are_learned_and_kept(tmp_path):
     model = classifier().fit(IMAGES, LABELS)
     assert model.method_ == "network" and model.n_features_in_ == 36 and model.score(IMAGES, LABELS) > 0.9
-    assert np.allclose(model.predict_proba(IMAGES[:9]).sum(axis=1), 1) and model.decision_function(IMAGES[:9]).shape == (9, 2)
+    assert np.allclose(model.predict_proba(IMAGES[:9]).sum(axis=1), 1) and np.array_equal(model.decision_function(IMAGES) > 0, model.predict(IMAGES) == "right")
     # A row of pixels is the same image.
     assert np.array_equal(model.predict(IMAGES[:50].reshape(50, 36)), model.predict(IMAGES[:50]))
     assert [layer["layer"] for layer in model.layers_] == ["convolution 4 3 stride 1 padding 0", *LAYERS[1:], "dense 2"]
@@ -38,7 +38,6 @@ def test_images_are_learned_and_kept(tmp_path):
         privfit.LogisticRegression.load(tmp_path / "m.json")
     privfit.report(model, tmp_path / "m.html")
     assert "Signal and noise of the gradient" in (tmp_path / "m.html").read_text()
-    assert abs(model.private_score(IMAGES, LABELS, epsilon=8, delta=1e-7, simulate=3) - model.score(IMAGES, LABELS)) < 0.05
 
 
 def test_exported_networks_compute_the_same(tmp_path):

@@ -159,7 +159,7 @@ NETWORKS = {
     "dense": ["flatten", "dense 12", "tanh", "dense 6", "relu"],
     "windows": ["convolution 6 3 stride 2 padding 1", "relu", "max_pool 2 stride 1", "convolution 5 2", "tanh"],
     "groups": ["average_pool 2 stride 1", "convolution 6 3 padding 2", "group_norm 2", "relu", "average_pool 3", "flatten", "group_norm 6", "tanh"],
-    "rows": ["flatten", "dense 8", "convolution 4 1", "group_norm 4", "tanh", "max_pool 1", "group_norm 1"],
+    "rows": ["flatten", "dense 8", "convolution 6 1", "group_norm 2", "tanh", "max_pool 1", "group_norm 1"],
 }
 
 

@@ -1,7 +1,7 @@
 //! The layers of a network, and how its training went, from what was released on the way.
 
+use super::filters::Filters;
 use super::html::{Page, folded, paragraph, table};
-use super::model::ModelReport;
 use crate::artifact::Artifact;
 use crate::model::Model;
 use crate::network::{History, Point};
@@ -63,15 +63,15 @@ impl Layers {
     }
 }
 
-/// The released numbers of a network: its layers, and pictures of those weights that meet pixels.
-pub(super) fn released(r: &ModelReport, layers: &Layers) -> String {
+/// The released numbers of a network: its layers, pictures of those weights that meet pixels, and what is known about the noise.
+pub(super) fn released(layers: &Layers, filters: Option<&Filters>, noise: &str) -> String {
     let mut body = paragraph(&format!(
         "The model is a network with {} weights. They are what was released: whoever has the file can read all of them.",
         layers.weights
     ));
     body += &table(&["layer", "comes out (height x width x channels)", "#weights"], &layers.rows(), None);
-    body += &r.filters.as_ref().map_or(String::new(), |f| f.figure());
-    body + &format!("<p class=\"note\">{}</p>\n", escape(&r.weights.noise.text))
+    body += &filters.map_or(String::new(), Filters::figure);
+    body + &format!("<p class=\"note\">{}</p>\n", escape(noise))
 }
 
 /// How training went.

@@ -65,6 +65,8 @@ pub(crate) const METHOD: Method = Method {
         releases_gradients: true,
         many_steps: true,
         of_layers: true,
+        // Private scores of a network are not written, and a run without a score would release nothing but zeros.
+        tunable: false,
         // The error of the arithmetic is derived in `network/blocks.rs`; the kernel has no proof of it.
         numerics: Numerics::Float,
         ..Capabilities::ANY

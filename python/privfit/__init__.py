@@ -21,6 +21,7 @@ from ._errors import BudgetError, DamagedError, NotFittedError, PrivfitError
 from ._estimators import HuberRegressor, LinearRegression, LinearSVC, LogisticRegression, load
 from ._evaluate import evaluate
 from ._ledger import Ledger
+from ._network import NetworkClassifier, NetworkRegressor
 from ._privfit import __version__
 from ._report import report
 from ._result import Certificate
@@ -55,6 +56,8 @@ __all__ = [
     "LinearRegression",
     "LinearSVC",
     "LogisticRegression",
+    "NetworkClassifier",
+    "NetworkRegressor",
     "NotFittedError",
     "PrivfitError",
     "Schema",

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _privfit
 from ._arguments import bounds_line, check_names, count, differs, is_pair, ledger_of, missing_bounds, short, whole
-from ._data import labels_of, names_of, rows
+from ._data import images, labels_of, names_of, rows
 from ._errors import PrivfitError, not_fitted
 from ._result import Certificate, Plan
 from ._schema import UNNAMED, Schema
@@ -101,7 +101,7 @@ class Estimator:
 
     def _given(self, X: Any, y: Any) -> tuple[_privfit.Data, _privfit.Labels | None, Schema, list[str] | None]:
         """Rows, labels, public facts and names of columns for a fit."""
-        data = rows(X)
+        data = self._rows(X)
         names = names_of(X, data)
         if y is None and not self._holds_target(data):
             raise PrivfitError(
@@ -111,6 +111,11 @@ class Estimator:
         self._check_texts(X, data)
         return data, labels_of(y, schema.classes, data), schema, names
 
+    def _rows(self, X: Any) -> _privfit.Data:
+        """Rows for a fit. Where a schema is of images, arrays of them are rows of pixels."""
+        schema = None if self.schema is None else Schema.of(self.schema)
+        return rows(images(X, None if schema is None else schema._schema.image_shape))
+
     def plan(self, rows: int | None = None, features: int | None = None) -> Plan:
         """What a fit would do and cost, from public facts alone. ``features`` is needed if ``bounds`` is one pair for all."""
         schema, asked = self._planned(rows, features)
@@ -119,13 +124,17 @@ class Estimator:
 
     def _planned(self, rows: int | None, features: int | None) -> tuple[Schema, dict[str, Any]]:
         """Public facts and arguments of a job without data."""
-        width = features or count(self.bounds)
+        width = self._width(features)
         if width is None and self.schema is None:
             raise PrivfitError("the number of features is not known without data: add it, like\n  features=20")
         names = list(self.bounds) if isinstance(self.bounds, dict) else None
         asked = self._asked()
         asked["rows"] = asked["rows"] if rows is None else whole("rows", rows)
         return self._facts(width or 0, names, False, None), asked
+
+    def _width(self, features: int | None) -> int | None:
+        """Number of features without data, where it is known."""
+        return features or count(self.bounds)
 
     def _asked(self) -> dict[str, Any]:
         ledger = None if self.ledger is None else ledger_of(self.ledger)
@@ -137,6 +146,7 @@ class Estimator:
             "loss": self._loss,
             "method": self._auto if self.method == "auto" else str(self.method),
             "settings": dict(self.settings or {}),
+            "layers": None,
             "allow_large_delta": bool(self.allow_large_delta),
             "ledger": None if ledger is None else ledger.place,
             "ledger_key": None if ledger is None else ledger.key,
@@ -241,7 +251,7 @@ class Estimator:
 
     def _rows_of(self, X: Any) -> tuple[Any, _privfit.Data]:
         """Rows for the fitted model, under the names that it knows."""
-        data = rows(X)
+        data = rows(images(X, self._fitted().schema.image_shape))
         names = names_of(X, data)
         # Columns that a schema names are found by their names, among others and in any order.
         if self._by_name and data.columns is not None:
@@ -309,6 +319,10 @@ class Estimator:
     def save(self, path: str | os.PathLike) -> None:
         """Write the model file: the same that the command writes."""
         self._fitted().save(os.fspath(path))
+
+    def export(self, path: str | os.PathLike) -> None:
+        """Write the model as an ONNX file: columns in their units go in, predictions come out. Costs nothing."""
+        self._fitted().export(os.fspath(path))
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Any:

@@ -43,6 +43,31 @@ def rows(X: Any) -> _privfit.Data:
     return _privfit.Data.dense(_numbers(array))
 
 
+def image_shape_of(X: Any) -> tuple[int, ...] | None:
+    """Height, width and channels of an array of images, from its shape alone; none for rows and columns."""
+    shape = getattr(X, "shape", None)
+    if shape is None and isinstance(X, (list, tuple)):
+        shape = _array(X).shape
+    return tuple(int(side) for side in shape[1:]) if shape is not None and len(shape) in (3, 4) else None
+
+
+def images(X: Any, shape: Any) -> Any:
+    """An array of images as rows of pixels: row by row, the channels of a pixel side by side. Everything else is left as it is."""
+    found = image_shape_of(X)
+    if found is None or shape is None:
+        return X
+    _refuse_masked(X, "X", "X.astype(float).filled(np.nan)")
+    if _without_one(found) != _without_one(tuple(shape)):
+        raise PrivfitError(f"the images of X have the shape {found}, and {tuple(shape)} is stated: give images of that shape")
+    array = _array(X)
+    return array.reshape(len(array), -1)
+
+
+def _without_one(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A single channel may be left out."""
+    return shape[:2] if len(shape) == 3 and shape[2] == 1 else shape
+
+
 def labels(y: Any, classes: list[str] | None) -> _privfit.Labels:
     """Labels: numbers or objects. A label that is not one of the classes is the null record, and nobody is told."""
     _refuse_masked(y, "y", "y.astype(object).filled(None)")

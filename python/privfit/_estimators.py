@@ -335,10 +335,12 @@ def load(path: str | os.PathLike) -> Any:
     """Read a model file, whoever wrote it: the command, the library or ``save``."""
     model = read_model(path)
     from ._additive import AdditiveClassifier, AdditiveRegressor
+    from ._network import NetworkClassifier, NetworkRegressor
 
     facts = json.loads(model.facts())
     loss, family = facts["loss"], facts["family"]
-    kinds: tuple[Any, ...] = (LogisticRegression, LinearSVC, LinearRegression, HuberRegressor, AdditiveClassifier, AdditiveRegressor)
+    linear: tuple[Any, ...] = (LogisticRegression, LinearSVC, LinearRegression, HuberRegressor)
+    kinds = (*linear, AdditiveClassifier, AdditiveRegressor, NetworkClassifier, NetworkRegressor)
     for kind in kinds:
         if loss in kind._losses and family == kind._family:
             return kind._from_model(model)

@@ -64,7 +64,7 @@ class Schema:
         ``bounds`` is a dict from column to ``(low, high)`` or to a list of categories; or ``(low, high)``, each a number or one number
         per feature (then give ``names`` or ``features``). ``row_norm`` is an alternative: rows of numbers, scaled down to this length.
         """
-        head = f"[dataset]\nname = {_quote(name)}\n\n[target]\n"
+        head = _head(name)
         if row_norm is None:
             columns = _columns(bounds, names, features)
             while target in columns:
@@ -74,12 +74,29 @@ class Schema:
         else:
             kind = "sparse" if sparse else "dense"
             body = f'\n[features]\nkind = "{kind}"\ndimension = {features}\nrow_norm = {float(row_norm)!r}\n'
-        if target_bounds is not None:
-            low, high = target_bounds
-            head += f"bounds = [{float(low)!r}, {float(high)!r}]\n"
-        else:
-            head += f"classes = [{', '.join(_quote(class_name(c)) for c in classes)}]\n"
+        head += _target(classes, target_bounds)
         return cls(head + body + ("" if fit_intercept else "\n[encoding]\nintercept = false\n"))
+
+    @classmethod
+    def of_images(
+        cls,
+        shape: Any,
+        *,
+        max: float = 255.0,
+        classes: Any = None,
+        target_bounds: Any = None,
+        name: str = UNNAMED,
+    ) -> Schema:
+        """Public facts of images: ``(height, width)`` or ``(height, width, channels)``, and the largest value of a pixel.
+
+        >>> privfit.Schema.of_images((28, 28), classes=range(10), name="digits")
+        Schema('digits', 784 encoded features, predicts classes)
+        """
+        sides = [_side(s) for s in shape]
+        if len(sides) not in (2, 3):
+            raise PrivfitError(f"images have the shape {tuple(shape)!r}: give height and width, and channels where there are several")
+        body = f'\n[features]\nkind = "image"\nshape = {sides}\nmax = {_number(float(max))}\n'
+        return cls(_head(name) + _target(classes, target_bounds) + body)
 
     @staticmethod
     def draft(X: Any, name: str = "data") -> str:
@@ -193,6 +210,27 @@ def _text(path: str | os.PathLike) -> str:
         raise PrivfitError(f"cannot read the schema {os.fspath(path)}: {error.strerror or error}; check the path") from None
     except UnicodeDecodeError:
         raise PrivfitError(f"cannot read the schema {os.fspath(path)}: it is not text in UTF-8; check the path") from None
+
+
+def _head(name: str) -> str:
+    return f"[dataset]\nname = {_quote(name)}\n\n[target]\n"
+
+
+def _target(classes: Any, target_bounds: Any) -> str:
+    if target_bounds is not None:
+        low, high = target_bounds
+        return f"bounds = [{float(low)!r}, {float(high)!r}]\n"
+    return f"classes = [{', '.join(_quote(class_name(c)) for c in classes)}]\n"
+
+
+def _side(value: Any) -> int:
+    try:
+        side = int(value)
+    except (TypeError, ValueError, OverflowError):
+        side = 0
+    if side < 1 or side != value:
+        raise PrivfitError(f"a side of images is {value!r}: give a whole number of pixels from 1 on")
+    return side
 
 
 def class_name(value: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from . import _privfit
 from ._arguments import whole
 from ._base import Estimator
-from ._data import labels_of, rows
+from ._data import labels_of
 from ._errors import PrivfitError
 from ._result import TunePlan
 
@@ -61,7 +61,7 @@ def tune(
         if runs is not None or distribution is not None or held_out is not None:
             raise PrivfitError("on public rows every candidate is tried: leave out runs, distribution and held_out")
         X_public, y_public = public
-        other = rows(X_public)
+        other = own._rows(X_public)
         others = labels_of(y_public, schema.classes, other)
         model, tried = _privfit.tune_public(data, labels, other, others, schema._schema, own._asked(), tuning)
         best = tried[0][0]

@@ -48,6 +48,55 @@ def test_curves(command, tmp_path):
     assert (tmp_path / "python.json").read_bytes() == (tmp_path / "command.json").read_bytes()
 
 
+LAYERS = ["convolution 4 3 padding 1", "tanh", "max_pool 2", "flatten", "dense 6", "relu"]
+
+
+def test_networks_of_images(command, tmp_path):
+    rng = np.random.default_rng(3)
+    X = rng.integers(0, 256, size=(600, 6, 5), dtype=np.uint8)
+    y = (X[:, :, :2].mean(axis=(1, 2)) > 127).astype(np.uint8)
+    # IDX: the type 8 is bytes, and sizes are of four bytes, the large ones first.
+    for name, array in (("x", X), ("y", y)):
+        head = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, dtype=">u4").tobytes()
+        (tmp_path / f"{name}.idx").write_bytes(head + array.tobytes())
+    schema = privfit.Schema.of_images((6, 5), classes=[0, 1])
+    (tmp_path / "s.toml").write_text(schema.text)
+    run(command, "fit", "--data", tmp_path / "x.idx", "--labels", tmp_path / "y.idx", "--schema", tmp_path / "s.toml", "--epsilon", 2, "--delta", 1e-8,
+        "--layers", ", ".join(LAYERS), "--set", "steps=12", "--set", "sampling_rate=0.5", "--set", "learning_rate=0.3", "--set", "averaged=0.5",
+        "--simulate", 7, "--out", tmp_path / "command.json")  # fmt: skip
+    how = dict(epsilon=2, delta=1e-8, layers=LAYERS, steps=12, sampling_rate=0.5, learning_rate=0.3, settings={"averaged": 0.5}, simulate=7)
+    for model, rows in (
+        (privfit.NetworkClassifier(**how, classes=[0, 1]), X),
+        (privfit.NetworkClassifier(**how, classes=[0, 1], image_shape=(6, 5)), X[..., None]),
+        (privfit.NetworkClassifier(**how, classes=[0, 1], image_shape=(6, 5)), X.reshape(600, 30)),
+        (privfit.NetworkClassifier(**how, classes=[0, 1], image_shape=(6, 5), max=255), X.astype(float)),
+        (privfit.NetworkClassifier(**how, schema=schema), X),
+    ):
+        model.fit(rows, y).save(tmp_path / "python.json")
+        assert (tmp_path / "python.json").read_bytes() == (tmp_path / "command.json").read_bytes()
+    run(command, "predict", "--model", tmp_path / "python.json", "--data", tmp_path / "x.idx", "--out", tmp_path / "p.csv")
+    predicted = pd.read_csv(tmp_path / "p.csv")
+    again = privfit.load(tmp_path / "command.json")
+    assert type(again) is privfit.NetworkClassifier and np.array_equal(again.predict(X), model.predict(X))
+    np.testing.assert_allclose(predicted["p(1)"], again.predict_proba(X)[:, 1], atol=1e-6)
+    # The exported file is that of the command.
+    run(command, "export", tmp_path / "command.json", "--format", "onnx", "--out", tmp_path / "command.onnx")
+    again.export(tmp_path / "python.onnx")
+    assert (tmp_path / "python.onnx").read_bytes() == (tmp_path / "command.onnx").read_bytes()
+
+
+def test_networks_of_tables(command, tmp_path, numbers):
+    X, y = numbers
+    schema = privfit.Schema.from_bounds((0, 10), features=3, target_bounds=(0, 20))
+    (tmp_path / "s.toml").write_text(schema.text)
+    pd.DataFrame(X, columns=["x0", "x1", "x2"]).assign(target=y).to_csv(tmp_path / "d.csv", index=False)
+    run(command, "fit", "--data", tmp_path / "d.csv", "--schema", tmp_path / "s.toml", "--epsilon", 2, "--delta", 1e-8, "--method", "network",
+        "--simulate", 6, "--out", tmp_path / "command.json", "--set", "steps=20", "--set", "adam=1")  # fmt: skip
+    model = privfit.NetworkRegressor(epsilon=2, delta=1e-8, bounds=(0, 10), target_bounds=(0, 20), simulate=6, steps=20, adam=True)
+    model.fit(X, y).save(tmp_path / "python.json")
+    assert (tmp_path / "python.json").read_bytes() == (tmp_path / "command.json").read_bytes()
+
+
 def test_bounds(command, tmp_path, numbers):
     X, y = numbers
     estimator = privfit.LinearRegression(epsilon=2, delta=1e-8, bounds=(0, 10), target_bounds=(0, 20), simulate=6)

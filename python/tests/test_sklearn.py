@@ -30,12 +30,19 @@ class CheckedLinearSVC(Declared, privfit.LinearSVC):
     pass
 
 
+class CheckedNetworkClassifier(Declared, privfit.NetworkClassifier):
+    pass
+
+
 FACTS = dict(epsilon=20.0, delta=1e-3, allow_large_delta=True, bounds=(-100, 100), simulate=0, threads=1)
+LAYERS = dict(layers=["dense 4", "tanh"], steps=5, sampling_rate=1.0)
 ESTIMATORS = {
     "LogisticRegression": CheckedLogisticRegression(**FACTS),
     "LinearSVC": CheckedLinearSVC(**FACTS),
     "LinearRegression": privfit.LinearRegression(**FACTS, target_bounds=(-500, 500)),
     "HuberRegressor": privfit.HuberRegressor(**FACTS, target_bounds=(-500, 500)),
+    "NetworkClassifier": CheckedNetworkClassifier(**FACTS, **LAYERS),
+    "NetworkRegressor": privfit.NetworkRegressor(**FACTS, **LAYERS, target_bounds=(-500, 500)),
 }
 NOT_TOLD = "what is in a cell or label must not decide whether a fit fails: it follows a fixed rule instead"
 EXEMPT = {

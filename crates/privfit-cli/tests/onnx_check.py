@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares `privfit predict` with onnxruntime on exported models: adult, energy, and generated sets of numbers alone.
+"""Compares `privfit predict` with onnxruntime on exported models: adult, energy, generated sets of numbers alone, and networks of every layer.
 
 Models are simulations (seeded noise): only the arithmetic is compared. How to run, from the root of the repository:
 
@@ -81,6 +81,7 @@ def compare(name, folder, data, schema, columns, span, *flags):
     if "value" in outputs:
         ours = np.array([float(e["prediction"]) for e in expected])
         worst = float(np.max(np.abs(outputs["value"][:, 0] - ours))) / span
+        assert np.ptp(ours) > 0, f"{name} predicts one number for all rows"
     else:
         ours = [e["prediction"] for e in expected]
         wrong = sum(a != b for a, b in zip(outputs["label"], ours))
@@ -136,6 +137,32 @@ def generated(folder):
     return path, schemas
 
 
+def images(folder):
+    """Pictures of 9 x 7 pixels in two channels as rows of a NumPy file; one is black, one has a pixel that is no number."""
+    generator = np.random.default_rng(4)
+    x = generator.integers(0, 256, size=(1500, 9 * 7 * 2)).astype(np.float32)
+    y = (x[:, ::2].mean(axis=1) > x[:, 1::2].mean(axis=1)).astype(np.float32) + (x[:, 0] > 128)
+    x[0], x[1, 0], x[2, 0] = 0, np.nan, 1e6
+    np.save(folder / "images.npy", x)
+    np.save(folder / "images-labels.npy", y)
+    schemas = {}
+    for name, target, more in [("ball", "classes = [0, 1, 2]", '[encoding]\nscaling = "ball"\n'), ("sphere", "classes = [0, 1, 2]", '[encoding]\nscaling = "sphere"\n'),
+                               ("number", "bounds = [0, 2]", "[encoding]\nintercept = false\n")]:
+        schemas[name] = folder / f"images-{name}.toml"
+        schemas[name].write_text(f'[dataset]\nname = "images"\n[target]\n{target}\n[features]\nkind = "image"\nshape = [9, 7, 2]\nmax = 255\n{more}')
+    return folder / "images.npy", folder / "images-labels.npy", schemas
+
+
+#: Every layer, pictures and rows of numbers, borders, strides, windows that do not divide, groups of a picture and of a row.
+NETWORKS = {
+    "linear": [],
+    "dense": ["flatten", "dense 12", "tanh", "dense 6", "relu"],
+    "windows": ["convolution 6 3 stride 2 padding 1", "relu", "max_pool 2 stride 1", "convolution 5 2", "tanh"],
+    "groups": ["average_pool 2 stride 1", "convolution 6 3 padding 2", "group_norm 2", "relu", "average_pool 3", "flatten", "group_norm 6", "tanh"],
+    "rows": ["flatten", "dense 8", "convolution 6 1", "group_norm 2", "tanh", "max_pool 1", "group_norm 1"],
+}
+
+
 with tempfile.TemporaryDirectory() as place:
     folder = pathlib.Path(place)
     good = []
@@ -165,4 +192,16 @@ with tempfile.TemporaryDirectory() as place:
     rows, labels, schemas = dense(folder)
     for name, schema in schemas:
         good.append(compare(f"dense-{name}", folder, rows, schema, None, 1.0, "--labels", labels, "--delta", "1e-8"))
+    # Large steps, so that weights are far from where they begin; but numbers must not all leave their bounds.
+    few = {facts: ["--delta", "1e-8", "--set", "steps=8", "--set", f"learning_rate={rate}"] for facts, rate in [("ball", 3), ("sphere", 3), ("number", 0.05)]}
+    rows, labels, schemas = images(folder)
+    for name, layers in NETWORKS.items():
+        for facts in schemas:
+            good.append(compare(f"network-{name}-{facts}", folder, rows, schemas[facts], None, 2.0, "--labels", labels, *few[facts],
+                                "--layers", ",".join(layers) or "linear"))
+    good.append(compare("network-adult", folder, adult, root / "examples/adult/schema.toml", None, 1.0, "--delta", "4e-10",
+                        "--layers", "dense 8, tanh", "--set", "steps=8"))
+    path, schemas = generated(folder)
+    good.append(compare("network-numbers", folder, path, schemas["count", "ball"], ["a", "b", "c"], 40.0, *few["number"],
+                        "--layers", "dense 8, group_norm 2, relu"))
     sys.exit(0 if all(good) else 1)

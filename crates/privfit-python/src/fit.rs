@@ -32,6 +32,7 @@ pub(crate) struct Arguments {
     loss: Option<String>,
     method: String,
     settings: SettingsInput,
+    layers: Option<Vec<String>>,
     allow_large_delta: bool,
     ledger: Option<String>,
     ledger_key: Option<String>,
@@ -56,7 +57,7 @@ impl Arguments {
             allow_large_delta: self.allow_large_delta,
             compare: false,
             auxiliary: None,
-            layers: None,
+            layers: self.layers.clone(),
         })
     }
 

@@ -52,6 +52,21 @@ impl Model {
         py.detach(|| publish(Path::new(path), &self.bytes)).map_err(failed)
     }
 
+    /// Writes an ONNX file, whole or not at all.
+    fn export(&self, py: Python<'_>, path: &str) -> PyResult<()> {
+        let bytes = without_lock(py, || privfit::onnx::export(&self.artifact, &self.bytes))?;
+        let failed = |_| misuse(format!("the ONNX file can't be written to {path}: check the directory and its permissions"));
+        py.detach(|| publish(Path::new(path), &bytes)).map_err(failed)
+    }
+
+    /// Layers of a network and how its training went, as JSON.
+    fn layers(&self) -> PyResult<String> {
+        match &self.artifact.model {
+            privfit::model::Model::Network(model) => model.listing().map(|l| l.to_string()).map_err(raised),
+            _ => Err(misuse("this model has no layers: use a network")),
+        }
+    }
+
     /// Whether the same request was released before.
     #[getter]
     fn before(&self) -> bool {

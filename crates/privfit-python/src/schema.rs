@@ -72,6 +72,15 @@ impl Schema {
         }
     }
 
+    /// Height, width and channels of images, as far as they are stated; none for other rows.
+    #[getter]
+    fn image_shape(&self) -> Option<Vec<usize>> {
+        match &self.0.features {
+            Features::Image { shape, .. } => Some(shape.clone()),
+            _ => None,
+        }
+    }
+
     /// Names of the encoded features, without the constant.
     #[getter]
     fn encoded(&self) -> Vec<String> {

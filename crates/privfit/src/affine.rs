@@ -14,8 +14,12 @@ pub fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into() }
 }
 
-/// Weights over the encoded features as CSV: one line to a feature, one column to a score. Of an additive model its curves: one line to a cell of a column.
-pub fn weights_csv(artifact: &Artifact) -> String {
+/// Weights over the encoded features as CSV: one line to a feature, one column to a score. Of an additive model its curves: one line to a cell of a column. Of a
+/// network one line to a weight.
+pub fn weights_csv(artifact: &Artifact) -> Result<String> {
+    if let Model::Network(network) = &artifact.model {
+        return network.weights_csv();
+    }
     let additive = match &artifact.model {
         Model::Additive(model) => Some(model),
         Model::Linear(_) | Model::Point(_) | Model::Network(_) => None,
@@ -34,14 +38,14 @@ pub fn weights_csv(artifact: &Artifact) -> String {
                 out.push('\n');
             }
         }
-        return out;
+        return Ok(out);
     }
     for (i, name) in artifact.schema.feature_names().iter().enumerate() {
         out.push_str(&quoted(name));
         artifact.model.weights().iter().for_each(|w| out.push_str(&format!(",{}", w[i])));
         out.push('\n');
     }
-    out
+    Ok(out)
 }
 
 /// A name for each score: the class that it speaks for, or what the number is.

@@ -4,10 +4,12 @@
 //! Rows of numbers alone are one tensor `features` [N, D] of floats, in the order of the schema. With categories there is one tensor
 //! [N, 1] for each column, of floats or of texts, under the column's name. Inside everything is computed in doubles. A number that is
 //! not one (NaN) counts as missing, as in a table; a category must be written as the schema writes it, where a table may also say 1.0
-//! for 1.
+//! for 1. The pixels of a picture are one row of `features`, as they lie in its file: row by row, the channels of a pixel side by side.
+//! Layers of a network compute in floats, as they do in the network itself.
 
 mod cells;
 mod graph;
+mod layers;
 mod proto;
 
 use crate::artifact::Artifact;
@@ -35,14 +37,16 @@ pub fn export(artifact: &Artifact, file: &[u8]) -> Result<Vec<u8>> {
     if task == Task::Location {
         return Err(Error::misuse("the model is a point and predicts nothing: print it with `privfit predict`"));
     }
-    if matches!(artifact.model, Model::Network(_)) {
-        return Err(Error::misuse("networks can't be exported as ONNX yet: predict with `privfit predict`"));
-    }
     let mut graph = Graph::default();
     let scores = match &artifact.model {
         Model::Additive(model) => cells::scores(&mut graph, model),
-        _ => {
-            let row = encoded_row(&mut graph, &artifact.schema);
+        Model::Network(model) => {
+            // A network has biases of its own and leaves the constant out.
+            let row = encoded_row(&mut graph, &artifact.schema, false);
+            layers::scores(&mut graph, model, &row)?
+        }
+        Model::Linear(_) | Model::Point(_) => {
+            let row = encoded_row(&mut graph, &artifact.schema, true);
             scores(&mut graph, artifact, &row)
         }
     };
@@ -75,8 +79,8 @@ pub fn metadata(artifact: &Artifact, file: &[u8]) -> Vec<(&'static str, String)>
     ]
 }
 
-/// The row as the model meets it: what `Encoder` does, in operations.
-fn encoded_row(graph: &mut Graph, schema: &Schema) -> String {
+/// The row as the model meets it: what `Encoder` does, in operations. The constant is part of its length, also where it is left out.
+fn encoded_row(graph: &mut Graph, schema: &Schema, constant: bool) -> String {
     let own = schema.dimension() - usize::from(schema.intercept);
     let (cells, longest, table) = match &schema.features {
         Features::Table(columns) => {
@@ -101,7 +105,7 @@ fn encoded_row(graph: &mut Graph, schema: &Schema) -> String {
         graph.apply("Mul", &[&cells, &cut])
     };
     let one = f64::from(u8::from(schema.intercept));
-    let row = if schema.intercept {
+    let row = if schema.intercept && constant {
         // A column of ones, one for each row.
         let none = graph.with("Mul", &square, 0.0);
         let constant = graph.with("Add", &none, 1.0);

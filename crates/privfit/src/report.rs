@@ -7,7 +7,9 @@
 mod bars;
 mod columns;
 mod curves;
+mod filters;
 mod html;
+mod layers;
 mod ledger;
 mod ledger_page;
 mod markdown;
@@ -20,6 +22,8 @@ mod results;
 mod weights;
 
 pub use curves::{Attack, PrivacyCurve, Spot};
+pub use filters::Filters;
+pub use layers::{LayerRow, Layers};
 pub use ledger::{LedgerReport, Spending};
 pub use model::ModelReport;
 pub use results::{Results, Score};

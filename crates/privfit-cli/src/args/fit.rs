@@ -152,7 +152,8 @@ impl FitArguments {
             allow_large_delta: self.allow_large_delta,
             compare: self.compare,
             auxiliary,
-            layers: (!self.layers.is_empty()).then(|| self.layers.clone()),
+            // Written one after the other they have spaces around them, which a job file has not.
+            layers: (!self.layers.is_empty()).then(|| self.layers.iter().map(|l| l.trim().to_string()).collect()),
         };
         self.ledger_arguments.check(self.simulate.is_some())?;
         let declared = self.date.as_deref().map_or(Ok(Declared::default()), Declared::on)?.or(self.registry.clone());

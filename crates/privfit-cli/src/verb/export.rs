@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 The ONNX file takes rows in the units of your columns: bounds, scales and the constant are inside. A schema of numbers alone has
 one input `features` [N, D] of floats, in the order of the schema without what it ignores; a schema with categories has one input
-[N, 1] for each column, floats or texts, under the column's name. NaN is a missing number, \"\" a missing text. Outputs are `label`
+[N, 1] for each column, floats or texts, under the column's name; an image is a row of `features`, its pixels row by row with the channels of a pixel side by side. NaN is a missing number, \"\" a missing text. Outputs are `label`
 and `probabilities` (`scores` where the loss has no probabilities), in the order of the schema's classes, or `value` in the units
 of the target. Its metadata_props carry epsilon, delta, adjacency, whether it is a simulation, and the SHA-256 of the model file.")]
 pub(crate) struct Export {
@@ -32,7 +32,7 @@ pub(crate) struct Export {
 enum Kind {
     /// A graph for ONNX runtimes, from the user's columns to the prediction
     Onnx,
-    /// Weights over the encoded features
+    /// Weights over the encoded features, the curves of an additive model, or all weights of a network
     Csv,
     /// Coefficients in the units of the columns, where the encoder is linear
     Json,
@@ -45,7 +45,7 @@ impl Export {
         crate::args::files::say_if_not_private(&artifact);
         let bytes = match self.format {
             Kind::Onnx => onnx::export(&artifact, &file)?,
-            Kind::Csv => affine::weights_csv(&artifact).into_bytes(),
+            Kind::Csv => affine::weights_csv(&artifact)?.into_bytes(),
             Kind::Json => {
                 let json = serde_json::to_string_pretty(&affine::coefficients(&artifact)?);
                 (json.unwrap_or_default() + "\n").into_bytes()

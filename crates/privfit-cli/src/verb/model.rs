@@ -1,4 +1,4 @@
-//! `privfit model`: what the curves of an additive model say, and edits of them. Both look at released numbers only.
+//! `privfit model`: what the curves of an additive model say, and edits of them; the layers of a network. All look at released numbers only.
 
 use crate::args::files::{read_model, say_if_not_private};
 use crate::ui::layout::{table, width};
@@ -10,6 +10,7 @@ use privfit::additive::edit::{Direction, Edit};
 use privfit::additive::{AdditiveModel, Curve};
 use privfit::data::cells::CellKind;
 use privfit::model::Model;
+use privfit::network::{NetworkModel, PlacedLayer};
 use privfit::publish::publish;
 use std::path::{Path, PathBuf};
 
@@ -24,14 +25,16 @@ pub(crate) struct ModelVerb {
 
 #[derive(Subcommand)]
 enum What {
-    /// List the columns, the most important first; or one curve, cell by cell
+    /// List the columns of an additive model, the most important first; or one curve, cell by cell; or the layers of a network
     #[command(after_help = "Examples:
   privfit model show model.json
   privfit model show model.json --column age
   privfit model show model.json --format json
 
 Spread is how far a column moves a score: the root of the mean square of its curve over the rows, by the released shares. A score is the log-odds of
-the second of two classes, that of its class where there are several, and for a number the log-odds of its place between its bounds.")]
+the second of two classes, that of its class where there are several, and for a number the log-odds of its place between its bounds.
+
+Of a network every layer is listed with what comes out of it (height x width x channels, or a row of numbers) and how many weights it has.")]
     Show {
         /// A model file
         model: PathBuf,
@@ -139,12 +142,18 @@ fn edit(model: &Path, edits: &[Edit], out: &Path) -> Result<(), Failure> {
 fn additive(artifact: &Artifact) -> Result<&AdditiveModel, Failure> {
     match &artifact.model {
         Model::Additive(model) => Ok(model),
+        Model::Network(_) => {
+            Err(Failure::misuse("this model is a network and has no curves: list its layers with `privfit model show MODEL`"))
+        }
         _ => Err(Failure::misuse("this model has weights and no curves: list them with `privfit export MODEL --format csv`")),
     }
 }
 
 fn show(artifact: &Artifact, column: Option<&str>, format: Format) -> Result<(), Failure> {
     say_if_not_private(artifact);
+    if let (Model::Network(model), None) = (&artifact.model, column) {
+        return show_layers(artifact, model, format);
+    }
     let model = additive(artifact)?;
     let chosen = match column {
         Some(name) => Some(model.column(name)?),
@@ -156,6 +165,32 @@ fn show(artifact: &Artifact, column: Option<&str>, format: Format) -> Result<(),
         (Format::Json, _) => print_json(model, &names, chosen),
         (Format::Text, Some(j)) => print_curve(model, &names, j),
         (Format::Text, None) => print_all(artifact, model),
+    }
+    Ok(())
+}
+
+fn show_layers(artifact: &Artifact, model: &NetworkModel, format: Format) -> Result<(), Failure> {
+    if format == Format::Json {
+        print_line(&serde_json::to_string_pretty(&model.listing()?).unwrap_or_default());
+        return Ok(());
+    }
+    let layers = model.placed()?;
+    let input = layers.first().map_or(String::new(), |l| l.input.to_string());
+    print_line(&format!("network of {:?}: {input} numbers come in, {} weights", artifact.schema.name, model.weights.len()));
+    print_line("");
+    let row = |l: &PlacedLayer| vec![l.layer.to_string(), l.output.to_string(), l.weights.len().to_string()];
+    let mut rows: Vec<Vec<String>> = layers.iter().map(row).collect();
+    if let Some(last) = rows.last_mut() {
+        last[0] += if model.classes == 0 { " (the number)" } else { " (scores of the classes)" };
+    }
+    table(&["layer", "comes out", "weights"], &rows, width(), Paint::out()).iter().for_each(|line| print_line(line));
+    if let Some(last) = model.history.as_ref().and_then(|h| h.points.last().map(|p| (h, p))) {
+        let (h, p) = last;
+        print_line("");
+        print_line(&format!(
+            "{} steps; at the end the mean gradient was about {:.3} of the clip, noise alone {:.3}",
+            h.steps, p.signal, h.noise
+        ));
     }
     Ok(())
 }

@@ -126,6 +126,91 @@ fn a_model_has_a_page_a_card_and_its_numbers() {
     assert_eq!(at.ok("report m.json --out -").lines().next(), Some("<!DOCTYPE html>"));
 }
 
+/// Images of 4 x 4 pixels whose class is the brighter half, as IDX files, with a schema.
+fn images(at: &Scratch) {
+    let count = 400u32;
+    let mut pixels: Vec<u8> = vec![0, 0, 8, 3];
+    [count, 4, 4].iter().for_each(|n| pixels.extend(n.to_be_bytes()));
+    let mut labels: Vec<u8> = vec![0, 0, 8, 1];
+    labels.extend(count.to_be_bytes());
+    for i in 0..count {
+        let class = i % 2;
+        pixels.extend((0..16).map(|p| if (p % 4 > 1) == (class == 1) { 200 + (i * p % 50) as u8 } else { (i * p % 50) as u8 }));
+        labels.push(class as u8);
+    }
+    at.write("x.idx", pixels);
+    at.write("y.idx", labels);
+    at.write(
+        "i.toml",
+        "[dataset]\nname = \"halves\"\n[target]\nclasses = [\"0\", \"1\"]\n[features]\nkind = \"image\"\nshape = [4, 4]\nmax = 255\n",
+    );
+}
+
+/// A network has its layers, its windows and a picture of its training; a linear model of images has a picture of its weights.
+#[test]
+fn a_network_shows_its_layers_and_its_training() {
+    let at = place("network");
+    images(&at);
+    let fit = "fit --data x.idx --labels y.idx --schema i.toml --epsilon 2 --delta 1e-6";
+    at.write(
+        "n.toml",
+        "out = \"n.json\"\n[model]\nkind = \"network\"\nlayers = [\"convolution 4 3 padding 1\", \"tanh\", \"flatten\", \"dense 5\", \"relu\"]\n\
+         [set]\nsteps = 60\n",
+    );
+    at.ok(&format!("{fit} n.toml"));
+    at.ok("report n.json --out n.html");
+    let page = at.read("n.html");
+    has_sections(&page, &MODEL_SECTIONS);
+    has_sections(&page, &["training"]);
+    is_closed(&page);
+    for says in [
+        "convolution 4 3 stride 1 padding 1",
+        "4 x 4 x 4",
+        "dense 2 (scores)",
+        "Signal and noise of the gradient",
+        "costs nothing",
+    ] {
+        assert!(page.contains(says), "{says}");
+    }
+    assert_eq!((page.matches("<svg class=\"plot\"").count(), page.matches("<svg class=\"filters\"").count()), (4, 1));
+    let seen = open(&at, "n.html", View::Phone(360), Scheme::Dark);
+    assert!(seen.complaints.is_empty() && seen.overflow.is_empty(), "{:?} {}", seen.complaints, seen.overflow);
+    assert_eq!(seen.readouts, 4);
+    // Sixty steps in fifty points, and the estimate is what the two lengths leave.
+    let json: serde_json::Value = serde_json::from_str(&at.ok("report n.json --format json")).unwrap();
+    let history = &json["layers"]["history"];
+    let (points, noise) = (history["points"].as_array().unwrap(), history["noise"].as_f64().unwrap());
+    assert!(points.len() == 50 && points[49]["step"] == 60 && noise > 0.0, "{history}");
+    for p in points {
+        let [noisy, signal] = ["noisy", "signal"].map(|k| p[k].as_f64().unwrap());
+        assert!(
+            (signal - (noisy * noisy - noise * noise).max(0.0).sqrt()).abs() < 1e-9 && p["moved"].as_f64().unwrap() > 0.0,
+            "{p}"
+        );
+    }
+    assert_eq!(json["filters"]["size"], serde_json::json!([3, 3]));
+    assert!(at.ok("report n.json --format markdown").contains("| dense 5 | 5 | 325 |"));
+    // The same on the screen, and for programs.
+    let shown = at.ok("model show n.json");
+    assert!(
+        shown.contains("60 steps") && shown.contains("dense 2 (scores of the classes)") && shown.contains("377 weights"),
+        "{shown}"
+    );
+    let listed = at.json("model show n.json");
+    assert!(listed["layers"][0]["shape"] == serde_json::json!([4, 4, 4]) && listed["history"] == *history, "{listed}");
+    at.refused("model show n.json --column age", 2, "has no curves");
+    let weights = at.ok("export n.json --format csv");
+    assert!(weights.lines().count() == 378 && weights.contains("\n4,dense 5,bias,,4,"), "{weights}");
+    at.ok(&format!("{fit} --method objective --loss logistic --out l.json"));
+    at.ok("report l.json --out l.html");
+    let page = at.read("l.html");
+    assert!(
+        page.contains("The weights of each score")
+            && page.contains("Weights, largest first")
+            && !page.contains("id=\"training\"")
+    );
+}
+
 #[test]
 fn results_are_lines_of_runs_too() {
     let at = place("results");

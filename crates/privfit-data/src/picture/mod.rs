@@ -46,7 +46,7 @@ impl Pictures {
     /// Lists the pictures of a path; none if it is no folder and goes into no zip file. No picture is looked at.
     pub fn open(path: &Path, schema: &Schema) -> Result<Option<Pictures>> {
         let Some(files) = Files::open(path)? else { return Ok(None) };
-        let Features::Image { shape, max, resize } = &schema.features else {
+        let Features::Image { shape, max, resize, .. } = &schema.features else {
             return Err(Error::misuse(format!(
                 "{} is a folder or a zip file, which are read as pictures: give a file with records, or kind = \"image\" in [features]",
                 path.display()

@@ -68,6 +68,9 @@ pub(crate) fn contribution(kind: Kind, model: &Model) -> Result<Contribution> {
     let (features, numbers) = match model {
         Model::Linear(m @ LinearModel { map: None, .. }) => (m.weights.first().map_or(0, Vec::len), m.weights.concat()),
         Model::Additive(m) => (0, m.to_list()),
+        Model::Network(_) => {
+            return Err(Error::misuse("networks have no private metrics yet: measure on public rows, without an epsilon"));
+        }
         _ => {
             let text = "this model changes rows before they meet its weights, or has no target: use another method";
             return Err(Error::misuse(text));

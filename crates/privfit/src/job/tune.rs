@@ -283,7 +283,10 @@ pub(crate) fn plan(job: &Job, tuning: &Tuning, methods: Option<&[String]>, rows:
         let prepared =
             fit::prepare(&job, rows - trial_rows, counted).map_err(|e| e.after(format!("candidate {}: ", candidate.text())))?;
         match !prepared.method.can.tunable {
-            true => Err(Error::misuse(format!("candidate {}: this method can't be tuned, use another", candidate.text()))),
+            true => Err(Error::misuse(format!(
+                "candidate {}: this method can't be tuned on private rows: choose on public ones, or use another",
+                candidate.text()
+            ))),
             false => Ok(prepared),
         }
     };

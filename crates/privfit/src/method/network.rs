@@ -16,7 +16,7 @@
 use super::settings::settings;
 use super::{Capabilities, Learned, Method, Plan, Problem, rounded};
 use crate::error::{Error, Result};
-use crate::network::{Layer, Network, NetworkModel, layers_of, usual_layers};
+use crate::network::{History, Layer, Network, NetworkModel, Recorder, layers_of, usual_layers};
 use crate::schema::{Features, Scaling};
 use privfit_kernel::account::{Adjacency, Event, calibrate};
 use privfit_kernel::engine::Needs;
@@ -65,6 +65,8 @@ pub(crate) const METHOD: Method = Method {
         releases_gradients: true,
         many_steps: true,
         of_layers: true,
+        // Private scores of a network are not written, and a run without a score would release nothing but zeros.
+        tunable: false,
         // The error of the arithmetic is derived in `network/blocks.rs`; the kernel has no proof of it.
         numerics: Numerics::Float,
         ..Capabilities::ANY
@@ -228,6 +230,7 @@ impl Plan for Networks {
         let (mut first, mut second) = (vec![0f64; d], vec![0f64; if self.settings.adam { d } else { 0 }]);
         let everyone = run.everyone()?;
         let noise_variance = (self.mechanism.standard_deviation() / self.divide).powi(2);
+        let mut recorder = Recorder::new(self.steps, noise_variance.sqrt(), &weights);
         for step in 0..self.steps {
             let prepared = self.network.prepare(&weights);
             let blocks = self.network.blocks(&prepared, clipping);
@@ -257,6 +260,7 @@ impl Plan for Networks {
                     *w += *m;
                 }
             }
+            recorder.step(&sum, self.divide, rate, &weights);
             if (step + 1) as f64 > (1.0 - self.settings.averaged) * self.steps as f64 {
                 averaged += 1.0;
                 average.iter_mut().zip(&weights).for_each(|(a, w)| *a += w);
@@ -265,13 +269,15 @@ impl Plan for Networks {
         }
         if averaged > 0.0 {
             average.iter_mut().for_each(|a| *a /= averaged);
-            return Ok(average);
+            return Ok(recorder.with(average));
         }
-        Ok(weights)
+        Ok(recorder.with(weights))
     }
 
     fn learned(&self, mut numbers: Vec<f64>) -> Learned {
+        let history = History::split(&mut numbers, self.network.dimension());
         numbers.resize(self.network.dimension(), 0.0);
-        Learned::Network(Box::new(NetworkModel::new(&self.network, self.loss, self.loss_parameters.clone(), &numbers)))
+        let model = NetworkModel::new(&self.network, self.loss, self.loss_parameters.clone(), &numbers);
+        Learned::Network(Box::new(model.with_history(history)))
     }
 }

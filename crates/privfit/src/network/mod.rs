@@ -6,9 +6,11 @@
 //! and charged for by the kernel (`query/blocks.rs` there).
 
 mod blocks;
+mod history;
 mod layer;
 mod model;
 mod pass;
+mod placed;
 mod preset;
 mod product;
 mod program;
@@ -16,7 +18,10 @@ mod program;
 mod reference;
 
 pub use blocks::Network;
+pub(crate) use history::Recorder;
+pub use history::{History, Point};
 pub use layer::{Layer, Shape};
 pub use model::NetworkModel;
+pub use placed::PlacedLayer;
 pub use preset::layers_of;
 pub(crate) use preset::{input_shape, usual_layers};

@@ -1,6 +1,7 @@
 //! A released network, and its scores for rows.
 
 use super::blocks::Network;
+use super::history::History;
 use super::layer::{Layer, Shape};
 use crate::data::encode::Row;
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,9 @@ pub struct NetworkModel {
     pub layers: Vec<String>,
     /// Weights: of each layer those of its inputs, one list of outputs after the other, then a bias for each output.
     pub weights: Vec<f64>,
+    /// How training went, from released numbers alone; none in files that were written without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<History>,
     /// The network with its weights in place.
     #[serde(skip)]
     ready: OnceLock<Option<(Network, Vec<f32>)>>,
@@ -38,6 +42,7 @@ impl Clone for NetworkModel {
             loss_parameters: self.loss_parameters.clone(),
             layers: self.layers.clone(),
             weights: self.weights.clone(),
+            history: self.history.clone(),
             ready: OnceLock::new(),
             ..*self
         }
@@ -47,7 +52,10 @@ impl Clone for NetworkModel {
 impl PartialEq for NetworkModel {
     fn eq(&self, other: &Self) -> bool {
         let facts = |m: &Self| (m.loss.clone(), m.loss_parameters.clone(), m.classes, m.input, m.layers.clone());
-        facts(self) == facts(other) && (self.scale, self.shift) == (other.scale, other.shift) && self.weights == other.weights
+        facts(self) == facts(other)
+            && (self.scale, self.shift) == (other.scale, other.shift)
+            && self.weights == other.weights
+            && self.history == other.history
     }
 }
 
@@ -63,8 +71,14 @@ impl NetworkModel {
             shift: network.shift,
             layers: network.layers.iter().map(Layer::to_string).collect(),
             weights: weights.iter().map(|w| if w.is_finite() { *w } else { 0.0 }).collect(),
+            history: None,
             ready: OnceLock::new(),
         }
+    }
+
+    /// With what was recorded of its training.
+    pub(crate) fn with_history(self, history: Option<History>) -> NetworkModel {
+        NetworkModel { history, ..self }
     }
 
     /// The network, if its parts fit together.
@@ -76,6 +90,7 @@ impl NetworkModel {
             let small = height.checked_mul(width)?.checked_mul(channels)? <= 1 << 24 && channels > 0 && self.classes <= 1 << 20;
             let network = small.then(|| Network::new(shape, &layers, self.classes, self.scale, self.shift).ok()).flatten()?;
             let complete = network.dimension() == self.weights.len() && self.weights.iter().all(|w| w.is_finite());
+            let complete = complete && self.history.as_ref().is_none_or(History::is_complete);
             complete.then(|| {
                 let prepared = network.prepare(&self.weights);
                 (network, prepared)
@@ -103,5 +118,55 @@ impl NetworkModel {
             }
         }
         out.extend(network.scores(prepared, &x).iter().map(|s| f64::from(*s)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::history::Point;
+    use super::*;
+
+    /// Files of networks without a history are read as before, and a history that is none makes a file that is damaged.
+    #[test]
+    fn a_history_is_optional_and_checked() {
+        let layers = [Layer::parse("dense 2").unwrap(), Layer::Tanh];
+        let network = Network::new(Shape::flat(3), &layers, 2, 1.0, 0.0).unwrap();
+        let model = NetworkModel::new(&network, "softmax", vec![], &network.initial());
+        let text = serde_json::to_string(&model).unwrap();
+        assert!(!text.contains("history"));
+        let read: NetworkModel = serde_json::from_str(&text).unwrap();
+        assert!(read == model && read.network().is_some());
+        let point = Point { step: 2, noisy: 1.0, signal: 0.5, learning_rate: 0.1, moved: 0.2 };
+        let history = |step| History { steps: 2, noise: 0.8, points: vec![Point { step, ..point }] };
+        let with = model.clone().with_history(Some(history(2)));
+        let read: NetworkModel = serde_json::from_str(&serde_json::to_string(&with).unwrap()).unwrap();
+        assert!(read == with && read != model && read.network().is_some());
+        assert!(model.with_history(Some(history(3))).network().is_none());
+    }
+
+    /// Layers lie one after the other, and their weights are all there are.
+    #[test]
+    fn layers_have_their_places() {
+        let words = ["convolution 4 3 stride 2 padding 1", "group_norm 2", "relu", "max_pool 2"];
+        let layers: Vec<Layer> = words.iter().map(|l| Layer::parse(l).unwrap()).collect();
+        let network = Network::new(Shape { height: 8, width: 6, channels: 3 }, &layers, 5, 1.0, 0.0).unwrap();
+        let model = NetworkModel::new(&network, "softmax", vec![], &network.initial());
+        let placed: Vec<(String, String, usize)> =
+            model.placed().unwrap().iter().map(|l| (l.layer.to_string(), l.output.to_string(), l.weights.len())).collect();
+        let found: Vec<(&str, &str, usize)> = placed.iter().map(|l| (l.0.as_str(), l.1.as_str(), l.2)).collect();
+        assert_eq!(
+            found,
+            [
+                ("convolution 4 3 stride 2 padding 1", "4 x 3 x 4", 112),
+                ("group_norm 2", "4 x 3 x 4", 8),
+                ("relu", "4 x 3 x 4", 0),
+                ("max_pool 2 stride 2", "2 x 1 x 4", 0),
+                ("flatten", "8", 0),
+                ("dense 5", "5", 45),
+            ]
+        );
+        let csv = model.weights_csv().unwrap();
+        assert_eq!(csv.lines().count(), 1 + 112 + 8 + 45);
+        assert!(csv.contains("\n2,group_norm 2,scale,,3,1\n2,group_norm 2,offset,,0,0\n"), "{csv}");
     }
 }

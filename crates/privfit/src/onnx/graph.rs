@@ -1,6 +1,6 @@
 //! A graph that grows node by node. Names are given in order, so that the same model gives the same bytes.
 
-use super::proto::{Element, Message, attribute, bytes, doubles, integers, number_list, text_list, texts, value};
+use super::proto::{Element, Message, attribute, bytes, doubles, floats, integers, number_list, text_list, texts, value};
 
 /// Nodes and constants.
 #[derive(Default)]
@@ -44,6 +44,13 @@ impl Graph {
     pub(crate) fn constant(&mut self, shape: &[usize], values: &[f64]) -> String {
         let name = self.name("constant");
         self.constants.push(doubles(&name, shape, values));
+        name
+    }
+
+    /// Floats of a shape.
+    pub(crate) fn floats(&mut self, shape: &[usize], values: &[f32]) -> String {
+        let name = self.name("floats");
+        self.constants.push(floats(&name, shape, values));
         name
     }
 
@@ -133,6 +140,28 @@ impl Graph {
     pub(crate) fn flat(&mut self, from: &str) -> String {
         let shape = self.integers(&[-1]);
         self.apply("Reshape", &[from, &shape])
+    }
+
+    /// Another shape; the first dimension stays.
+    pub(crate) fn reshape(&mut self, from: &str, rest: &[usize]) -> String {
+        let shape: Vec<i64> = [0].into_iter().chain(rest.iter().map(|d| *d as i64)).collect();
+        let shape = self.integers(&shape);
+        self.apply("Reshape", &[from, &shape])
+    }
+
+    /// The same dimensions in another order.
+    pub(crate) fn transpose(&mut self, from: &str, order: &[i64]) -> String {
+        self.apply_with("Transpose", &[from], &[number_list("perm", order)])
+    }
+
+    /// An operation on the square windows of pictures; `padding` rows and columns of zeros are around them.
+    pub(crate) fn windows(&mut self, operator: &str, inputs: &[&str], kernel: usize, stride: usize, padding: usize) -> String {
+        let two = |name: &str, x: usize| number_list(name, &[x as i64; 2]);
+        let mut attributes = vec![two("kernel_shape", kernel), two("strides", stride)];
+        if padding > 0 {
+            attributes.push(number_list("pads", &[padding as i64; 4]));
+        }
+        self.apply_with(operator, inputs, &attributes)
     }
 
     /// The text of each number.

@@ -91,6 +91,12 @@ pub(crate) fn doubles(name: &str, shape: &[usize], values: &[f64]) -> Message {
     tensor(name, Element::Double, shape).bytes(9, &raw)
 }
 
+/// `TensorProto` of floats.
+pub(crate) fn floats(name: &str, shape: &[usize], values: &[f32]) -> Message {
+    let raw: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+    tensor(name, Element::Float, shape).bytes(9, &raw)
+}
+
 /// `TensorProto` of whole numbers.
 pub(crate) fn integers(name: &str, values: &[i64]) -> Message {
     let raw: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();

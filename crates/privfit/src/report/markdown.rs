@@ -54,10 +54,13 @@ pub(super) fn model(r: &ModelReport) -> String {
     let mut details = vec![
         format!("Data: {}, {}", c.identity.data, r.units()),
         format!("Method: {}, loss {} ({})", c.mechanism.method, c.mechanism.loss, c.mechanism.source),
-        format!(
-            "Released numbers: {} for each of {} scores, {} of all zero",
-            r.weights.features, r.weights.scores, r.weights.zeros
-        ),
+        match &r.layers {
+            Some(network) => format!("Released numbers: {} weights of a network", network.weights),
+            None => format!(
+                "Released numbers: {} for each of {} scores, {} of all zero",
+                r.weights.features, r.weights.scores, r.weights.zeros
+            ),
+        },
         format!("Digest of the numbers: SHA-256 {}", c.identity.model_sha256),
         format!("Written by: {}", c.identity.program),
     ];
@@ -68,6 +71,9 @@ pub(super) fn model(r: &ModelReport) -> String {
         details.extend(value.as_ref().map(|v| format!("{name}: {v}")));
     }
     out += &list(&details);
+    if let Some(network) = &r.layers {
+        out += &table(&["layer", "comes out", "weights"], &network.rows());
+    }
     if let Some(open) = r.not_checked() {
         let _ = write!(out, "> Recomputed by {}; {}.\n\n", plain(&r.program), plain(&open));
     }

@@ -2,6 +2,8 @@
 
 use super::columns::Columns;
 use super::curves::{Attack, PrivacyCurve, Spot};
+use super::filters::Filters;
+use super::layers::Layers;
 use super::results::Results;
 use super::weights::Weights;
 use crate::artifact::Artifact;
@@ -38,6 +40,12 @@ pub struct ModelReport {
     /// The curves of an additive model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub columns: Option<Columns>,
+    /// The layers of a network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layers: Option<Layers>,
+    /// Weights that meet the pixels of images.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filters: Option<Filters>,
     /// Whether they are a point instead of weights.
     pub point: bool,
     /// Metrics that were given.
@@ -93,6 +101,8 @@ impl ModelReport {
             curves,
             weights: Weights::of(artifact),
             columns: Columns::of(artifact),
+            layers: Layers::of(artifact),
+            filters: Filters::of(artifact),
             point: artifact.schema.task() == Task::Location,
             results,
         })

@@ -1,7 +1,9 @@
 //! The sections of a model's page about the released numbers and how good they are.
 
 use super::bars::{bars, signed};
+use super::filters::Filters;
 use super::html::{Page, folded, paragraph, table};
+use super::layers;
 use super::model::ModelReport;
 use super::results::Group;
 use crate::plot::escape;
@@ -28,6 +30,10 @@ pub(super) fn weights(r: &ModelReport, page: &mut Page) {
         );
         return page.section("weights", "What was released", &(paragraph(&text) + &super::columns::figures(columns)));
     }
+    if let Some(network) = &r.layers {
+        page.section("weights", "What was released", &layers::released(network, r.filters.as_ref(), &w.noise.text));
+        return layers::training(network, page);
+    }
     let what = if r.point { "coordinates" } else { "weights" };
     let scores = if w.scores == 1 { String::new() } else { format!(" for each of {} scores", w.scores) };
     let mut body = paragraph(&format!(
@@ -38,6 +44,7 @@ pub(super) fn weights(r: &ModelReport, page: &mut Page) {
         body += &paragraph("All of them are zero.");
         return page.section("weights", "What was released", &body);
     }
+    body += &r.filters.as_ref().map_or(String::new(), Filters::figure);
     let mut caption = escape(&w.noise.text);
     let shown = w.largest.len();
     let more = match (w.more, w.zeros) {

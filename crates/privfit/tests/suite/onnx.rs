@@ -108,13 +108,42 @@ fn every_tensor_that_is_used_is_made_before() {
     assert!(names(graph, 12).iter().all(|o| known.contains(o)));
 }
 
+/// Every layer has its operation, pictures are turned once on the way in and once before they are flattened, and the constant is left out.
+#[test]
+fn a_network_has_an_operation_for_every_layer() {
+    let schema = "[dataset]\nname = \"t\"\n[target]\nclasses = [\"a\", \"b\", \"c\"]\n[features]\nkind = \"image\"\nshape = [8, 8, 2]\nmax = 255\n";
+    let mut artifact = model(schema, "softmax", &[], vec![vec![0.0; 129]; 3]);
+    let layers =
+        ["convolution 4 3 padding 1", "group_norm 2", "tanh", "max_pool 2", "average_pool 2", "flatten", "dense 5", "relu"];
+    let count = (9 * 2 + 1) * 4 + 8 + (16 + 1) * 5 + 6 * 3;
+    let network = serde_json::json!({"kind": "network", "loss": "softmax", "loss_parameters": [], "classes": 3, "input": [8, 8, 2],
+        "scale": 8.0, "shift": 0.0, "layers": layers, "weights": vec![0.5; count]});
+    artifact.model = serde_json::from_value(network.clone()).unwrap();
+    let bytes = onnx::export(&artifact, b"").unwrap();
+    let graph = &all(&bytes, 7)[0];
+    assert_eq!(
+        (names(graph, 11), names(graph, 12)),
+        (vec!["features".to_string()], vec!["label".into(), "probabilities".into()])
+    );
+    let operations: Vec<String> = all(graph, 1).iter().map(|n| text(n, 4)).collect();
+    let expected = "Reshape Transpose Conv Reshape InstanceNormalization Reshape Mul Add Tanh MaxPool AveragePool Transpose Reshape Gemm Relu \
+                    Gemm Cast ArgMax Gather Identity Softmax Cast Identity";
+    let operations = operations.join(" ");
+    assert!(operations.ends_with(expected) && !operations.contains("Concat"), "{operations}");
+    // Weights that do not fit are no graph.
+    let mut short = network;
+    short["weights"] = serde_json::json!([0.5]);
+    artifact.model = serde_json::from_value(short).unwrap();
+    assert!(onnx::export(&artifact, b"").is_err());
+}
+
 #[test]
 fn points_are_not_exported() {
     let schema = "[dataset]\nname = \"t\"\n[features.a]\ntype = \"number\"\nmin = 0\nmax = 1\n";
     let artifact = model(schema, "mean", &[], vec![vec![0.1]]);
     assert!(onnx::export(&artifact, b"").unwrap_err().to_string().contains("privfit predict"));
     assert!(affine::coefficients(&artifact).is_err());
-    assert_eq!(affine::weights_csv(&artifact), "feature,point\na,0.1\n");
+    assert_eq!(affine::weights_csv(&artifact).unwrap(), "feature,point\na,0.1\n");
 }
 
 /// Coefficients in units give the score that the encoder and the weights give.

@@ -37,6 +37,11 @@ pub fn export(artifact: &Artifact, file: &[u8]) -> Result<Vec<u8>> {
     if task == Task::Location {
         return Err(Error::misuse("the model is a point and predicts nothing: print it with `privfit predict`"));
     }
+    if artifact.schema.scatters() {
+        return Err(Error::misuse(
+            "scattering features can't be exported as ONNX: fit with encoder = \"pixels\" in [features], or use `privfit predict`",
+        ));
+    }
     let mut graph = Graph::default();
     let scores = match &artifact.model {
         Model::Additive(model) => cells::scores(&mut graph, model),

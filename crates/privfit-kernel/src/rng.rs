@@ -179,25 +179,40 @@ impl Rate {
         self.numerator as f64 * 0.5f64.powi(64)
     }
 
-    /// So many exact Bernoullis. Sixteen bits decide nearly always; only if they equal those of the rate, 48 more are drawn.
+    /// So many exact Bernoullis.
     pub(crate) fn draw(self, count: usize, words: &mut impl Words) -> Vec<bool> {
         let mut out = Vec::new();
         self.draw_into(count, words, &mut out);
         out
     }
 
+    /// Each compares 64 random bits of its own with the rate, from the first on; 64 of them read a bit each from every word, until all are decided: eight words, nearly always.
     fn draw_into(self, count: usize, words: &mut impl Words, out: &mut Vec<bool>) {
-        const REST: u64 = (1 << 48) - 1;
-        let (first, rest) = ((self.numerator >> 48) as u16, self.numerator & REST);
         grow(out, count);
         let mut left = count;
         while left > 0 {
-            let word = words.word();
-            for part in 0..4.min(left) {
-                let bits = (word >> (16 * part)) as u16;
-                out.push(bits < first || bits == first && words.word() & REST < rest);
+            let own = left.min(64);
+            let (mut below, mut open) = (0u64, u64::MAX >> (64 - own));
+            for bit in (0..64).rev() {
+                let word = words.word();
+                if self.numerator >> bit & 1 == 1 {
+                    below |= open & !word;
+                    open &= word;
+                } else {
+                    open &= !word;
+                }
+                if open == 0 {
+                    break;
+                }
             }
-            left -= 4.min(left);
+            let start = out.len();
+            out.resize(start + own, false);
+            // Few are chosen: those are set one by one.
+            while below != 0 {
+                out[start + below.trailing_zeros() as usize] = true;
+                below &= below - 1;
+            }
+            left -= own;
         }
     }
 
@@ -276,10 +291,18 @@ mod tests {
                 self.0.remove(0)
             }
         }
-        let third = Rate::new(1.0 / 3.0).unwrap();
-        let (first, rest) = (third.numerator >> 48, third.numerator & ((1 << 48) - 1));
-        let word = (first - 1) | first << 16 | first << 32 | (first + 1) << 48;
-        assert_eq!(third.draw(4, &mut FixedWords(vec![word, rest - 1, rest])), [true, true, false, false]);
+        // Each coin against the comparison of its own 64 bits, of which each word holds one.
+        for (rate, around) in [(1.0 / 3.0, true), (0.25, true), (1e-9, true), (0.999, false)] {
+            let p = Rate::new(rate).unwrap();
+            let mut uniform: Vec<u64> = (0..7u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+            if around {
+                uniform.extend([p.numerator - 1, p.numerator, p.numerator + 1, 0, u64::MAX]);
+            }
+            let bits = |bit: u32| uniform.iter().enumerate().map(|(i, u)| (u >> bit & 1) << i).sum::<u64>();
+            let words: Vec<u64> = (0..64).rev().map(bits).collect();
+            let expected: Vec<bool> = uniform.iter().map(|u| *u < p.numerator).collect();
+            assert_eq!(p.draw(uniform.len(), &mut FixedWords(words)), expected, "{rate}");
+        }
         let mut rng = NoiseRng::from_key([9; 32]);
         for rate in [1e-5, 0.001, 0.25, 0.9] {
             let (n, p) = (4_000_000, Rate::new(rate).unwrap());

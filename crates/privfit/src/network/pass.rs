@@ -406,8 +406,9 @@ fn pool_back(
                 // Found again: what came out may have changed in place since.
                 for at in (0..kernel * kernel).filter(|_| largest) {
                     let x = &x[from.pixel(py * stride + at / kernel, px * stride + at % kernel)..][here.clone()];
-                    for (i, x) in x.iter().enumerate() {
-                        largest_one[i] = larger(largest_one[i], *x);
+                    match x.first_chunk::<LANES>() {
+                        Some(x) => (0..LANES).for_each(|i| largest_one[i] = larger(largest_one[i], x[i])),
+                        None => x.iter().enumerate().for_each(|(i, x)| largest_one[i] = larger(largest_one[i], *x)),
                     }
                 }
                 for ky in 0..kernel {

@@ -5,7 +5,7 @@ use super::product::padded;
 use crate::error::{Error, Result};
 
 /// Examples that are computed together, at the most.
-pub(crate) const MOST_AT_ONCE: usize = 32;
+pub(crate) const MOST_AT_ONCE: usize = 64;
 /// At the least, however large what they need.
 const LEAST_AT_ONCE: usize = 8;
 /// Numbers of working memory that stay in the second cache.

@@ -30,9 +30,7 @@ pub(crate) fn forward(program: &Program, weights: &[f32], scratch: &mut [f32], c
         match kind {
             Kind::Sums(w) => sums(w, *from, *to, weights, scratch, count),
             Kind::Tanh => tanh(&mut scratch[to.at..to.at + count * to.size()]),
-            Kind::Relu => {
-                scratch[to.at..to.at + count * to.size()].iter_mut().for_each(|x| *x = if *x > 0.0 { *x } else { 0.0 * *x })
-            }
+            Kind::Relu => scratch[to.at..to.at + count * to.size()].iter_mut().for_each(|x| *x = select(*x > 0.0, *x, 0.0 * *x)),
             Kind::MaxPool { kernel, stride } => {
                 pool(*kernel, *stride, *from, *to, scratch, count, f32::NEG_INFINITY, larger, 1.0)
             }
@@ -47,7 +45,14 @@ pub(crate) fn forward(program: &Program, weights: &[f32], scratch: &mut [f32], c
 /// The larger one; a number that is none wins.
 #[inline(always)]
 fn larger(a: f32, b: f32) -> f32 {
-    if b > a || b.is_nan() { b } else { a }
+    select((b > a) | b.is_nan(), b, a)
+}
+
+/// One of two numbers, without a branch: otherwise only those that change would be stored, which is slower than storing all.
+#[inline(always)]
+fn select(first: bool, a: f32, b: f32) -> f32 {
+    let mask = u32::from(first).wrapping_neg();
+    f32::from_bits(a.to_bits() & mask | b.to_bits() & !mask)
 }
 
 #[inline(always)]
@@ -282,7 +287,7 @@ pub(crate) fn backward(program: &Program, weights: &[f32], goal: Goal, labels: &
                         let y = &y[to.pixel(py, 0)..][..row];
                         match tanh {
                             true => deltas.iter_mut().zip(y).for_each(|(d, y)| *d *= 1.0 - y * y),
-                            false => deltas.iter_mut().zip(y).for_each(|(d, y)| *d = if *y > 0.0 { *d } else { 0.0 * *y }),
+                            false => deltas.iter_mut().zip(y).for_each(|(d, y)| *d = select(*y > 0.0, *d, 0.0 * *y)),
                         }
                     }
                 }
@@ -404,8 +409,8 @@ fn pool_back(
                 let (mut rest, mut largest_one) = ([0f32; LANES], [f32::NEG_INFINITY; LANES]);
                 rest[..here.len()].copy_from_slice(&read[here.clone()]);
                 // Found again: what came out may have changed in place since.
-                for at in (0..kernel * kernel).filter(|_| largest) {
-                    let x = &x[from.pixel(py * stride + at / kernel, px * stride + at % kernel)..][here.clone()];
+                for (ky, kx) in (0..kernel).flat_map(|ky| (0..kernel).map(move |kx| (ky, kx))).filter(|_| largest) {
+                    let x = &x[from.pixel(py * stride + ky, px * stride + kx)..][here.clone()];
                     match x.first_chunk::<LANES>() {
                         Some(x) => (0..LANES).for_each(|i| largest_one[i] = larger(largest_one[i], x[i])),
                         None => x.iter().enumerate().for_each(|(i, x)| largest_one[i] = larger(largest_one[i], *x)),
@@ -435,7 +440,7 @@ fn pool_back(
 #[inline(always)]
 fn route(out: &mut [f32], x: &[f32], largest: &[f32], rest: &mut [f32]) {
     for i in 0..out.len() {
-        let part = if x[i] == largest[i] { rest[i] } else { 0.0 };
+        let part = select(x[i] == largest[i], rest[i], 0.0);
         out[i] += part;
         rest[i] -= part;
     }

@@ -81,10 +81,10 @@ def test_plans_and_names_of_networks():
     plan = classifier(image_shape=(28, 28), layers="mnist_cnn", classes=range(10), simulate=None, steps=None).plan(rows=60_000)
     assert plan["method"] == "network" and plan["plan"]["weights"] == "26010" and plan["epsilon"]["zero_out"] <= 4
     assert classifier(layers="dense 4, tanh", bounds=(0, 1)).plan(rows=500, features=3)["plan"]["layers"] == "dense 4, tanh"
-    # Images with channels, and the layers that their shape suggests.
+    # Images with channels: without layers, scores of 81 scattering features for every 4 x 4 pixels of each of three channels.
     colours = RNG.integers(0, 256, size=(50, 16, 16, 3), dtype=np.uint8)
     model = classifier(layers=None, steps=1).fit(colours, LABELS[1475:1525])
-    assert model.layers_[0]["shape"] == [16, 16, 32] and model.predict(colours).shape == (50,)
+    assert [layer["shape"] for layer in model.layers_] == [[1, 1, 4 * 4 * 81 * 3], [1, 1, 2]] and model.predict(colours).shape == (50,)
 
 
 def test_tuning_of_networks():

@@ -96,9 +96,10 @@ pub(super) fn replan(artifact: &Artifact, inputs: &PlanInputs) -> Result<Replann
             let plan = prepared(artifact)?;
             let mut training = plan.training(method::grade(plan.method.name));
             // Why this method: a sentence about public facts, if the rule of this version chooses it.
-            let reason = match plan.method.can.of_cells {
-                true => auto::additive(&plan.problem),
-                false => Some(auto::choose(&plan.problem)).filter(|c| c.0.name == plan.method.name).map(|c| c.1),
+            let reason = match plan.method.name {
+                _ if plan.method.can.of_cells => auto::additive(&plan.problem),
+                name if name == method::network::METHOD.name => auto::network(&plan.problem),
+                _ => Some(auto::choose(&plan.problem)).filter(|c| c.0.name == plan.method.name).map(|c| c.1),
             };
             training.reason = reason.filter(|_| artifact.training.reason.is_some()).map(String::from);
             Ok(Replanned { training, event: plan.plan.event().clone(), loss_parameters: plan.loss_parameters()? })

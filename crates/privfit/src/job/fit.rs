@@ -5,6 +5,7 @@ use super::output::Output;
 use super::release::Release;
 use crate::artifact::Artifact;
 use crate::certificate::versions;
+use crate::checkpoint::Checkpoints;
 use crate::constraint::Constraint;
 use crate::data::encode::{columns, is_sparse};
 use crate::data::load::Records;
@@ -234,6 +235,21 @@ impl Release for Prepared {
         Ok(Output::Model(Box::new(self.train(&data, engine, entropy, progress)?)))
     }
 
+    fn resumable(&self) -> bool {
+        self.method.can.resumable
+    }
+
+    fn run_kept(
+        &self,
+        data: Dataset,
+        engine: &dyn Engine,
+        entropy: &Entropy,
+        progress: &dyn Fn(),
+        kept: &mut dyn Checkpoints,
+    ) -> Result<Output> {
+        Ok(Output::Model(Box::new(self.train_by(&data, engine, entropy, |run| self.plan.learn_kept(run, progress, kept))?)))
+    }
+
     fn read(&self, bytes: &[u8]) -> Result<Output> {
         Ok(Output::Model(Box::new(Artifact::from_bytes(bytes)?)))
     }
@@ -274,8 +290,19 @@ impl Prepared {
 
     /// Trains.
     pub fn train(&self, data: &Dataset, engine: &dyn Engine, entropy: &Entropy, progress: &dyn Fn()) -> Result<Artifact> {
+        self.train_by(data, engine, entropy, |run| self.plan.learn(run, progress))
+    }
+
+    /// Trains by one of the ways in which a plan learns.
+    fn train_by(
+        &self,
+        data: &Dataset,
+        engine: &dyn Engine,
+        entropy: &Entropy,
+        learn: impl FnOnce(&mut Run<'_>) -> Result<Learned>,
+    ) -> Result<Artifact> {
         let mut run = Run::begin(data, engine, entropy, self.plan.event())?.under(self.problem.adjacency);
-        let learned = self.plan.learn(&mut run, progress)?;
+        let learned = learn(&mut run)?;
         let released = run.close(learned)?;
         let (event, numerics) = (released.event().clone(), released.numerics());
         let outcome = Outcome { learned: released.into_value(), event, numerics, simulated: entropy.is_simulated() };

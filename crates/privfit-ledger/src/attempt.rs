@@ -54,15 +54,15 @@ pub(super) fn append(
     if !status.reserved(request) {
         return Err(Error::misuse("this request was not reserved: reserve first"));
     }
+    if status.attempt(request) != attempt {
+        return Err(overtaken());
+    }
     if status.released(request).is_some() {
         return Err(Error::misuse("this request was released before: ask under another name"));
     }
     let resumable = |r: &Record| matches!(r, Record::Reserve { request: this, resumable: true, .. } if this == request);
     if matches!(record, Record::Checkpoint { .. }) && !status.records.iter().any(|(r, _)| resumable(r)) {
         return Err(Error::misuse("this request was not reserved as one that is kept: reserve it so"));
-    }
-    if status.attempt(request) != attempt {
-        return Err(overtaken());
     }
     let entry = reader.mac_key.next(entries, record.body()?);
     status.records.push((record.clone(), entry.hash.clone()));

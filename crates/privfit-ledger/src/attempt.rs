@@ -6,6 +6,8 @@
 //! or a release, whether it is still running, was stopped or is on another machine. So a new attempt begins at the last thing that left, and
 //! whatever else an older one has computed never leaves.
 //!
+//! What a crash leaves of a transaction that did not end, in a log, is read by nobody and gone with the next one.
+//!
 //! There is nothing to copy: an older checkpoint is not kept, and an older copy of the whole ledger is what `heads.rs` and models are for.
 
 use super::record::Record;

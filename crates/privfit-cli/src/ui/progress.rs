@@ -16,7 +16,7 @@ impl Bar {
         // One step has no part that is done.
         let template = match steps {
             0 | 1 => "{spinner} {msg} {elapsed}",
-            _ => "{msg} [{bar:30}] {pos}/{len} {elapsed}, {eta} left{prefix}",
+            _ => "{msg} [{bar:30}] {pos}/{len} {elapsed}, {eta} left",
         };
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
@@ -31,6 +31,11 @@ impl Bar {
 
     /// The same, with the privacy that is spent so far.
     pub(crate) fn with_spent(self, spent: Option<SpentSoFar>) -> Bar {
+        // A line of eighty columns holds both.
+        let template = "{msg} [{bar:14}] {pos}/{len} {elapsed}, {eta} left{prefix}";
+        if let Some(style) = spent.as_ref().and_then(|_| ProgressStyle::with_template(template).ok()) {
+            self.bar.set_style(style);
+        }
         Bar { spent, ..self }
     }
 

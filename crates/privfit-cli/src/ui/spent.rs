@@ -30,11 +30,10 @@ impl SpentSoFar {
 
     /// What so many steps cost at the most: the epsilon at the next point.
     pub(crate) fn after(&self, steps: u64) -> String {
-        let at = self.points.iter().find(|p| p.0 >= steps).or(self.points.last());
-        let (now, all) = (at.filter(|_| steps > 0).map_or(0.0, |p| p.1), self.points.last().map_or(0.0, |p| p.1));
-        match steps {
-            0 => String::new(),
-            _ => format!(", epsilon at most {} of {} spent", round_up(now), round_up(all)),
+        let now = self.points.iter().find(|p| p.0 >= steps).or(self.points.last());
+        match (steps, now, self.points.last()) {
+            (1.., Some((_, now)), Some((_, all))) => format!(", epsilon <= {} of {}", round_up(*now), round_up(*all)),
+            _ => String::new(),
         }
     }
 }

@@ -142,7 +142,8 @@ pub(crate) mod tests {
             }
             assert_eq!(from_bytes(&[&bytes[..], b"0"].concat()).unwrap_err().code(), 4);
         }
-        let newer = to_bytes("job", None).unwrap().iter().enumerate().map(|(i, b)| if i == MAGIC.len() - 2 { b'2' } else { *b });
+        let newer =
+            to_bytes("job", None).unwrap().into_iter().enumerate().map(|(i, b)| if i == MAGIC.len() - 2 { b'2' } else { b });
         let error = from_bytes(&newer.collect::<Vec<_>>()).unwrap_err();
         assert!(error.to_string().contains("another version"), "{error}");
     }

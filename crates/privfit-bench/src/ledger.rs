@@ -49,7 +49,8 @@ fn measure(job: &Path, here: &Path, repeats: usize) -> Result<Vec<String>, Failu
     for i in 0..repeats {
         let name = format!("trip-{i}");
         let digest = digest(&[name.as_bytes()]);
-        let request = Request { name, job: "bench".into(), digest, scope: scope.clone(), event: Event::gaussian(100.0) };
+        let request =
+            Request { name, job: "bench".into(), digest, scope: scope.clone(), event: Event::gaussian(100.0), resumable: false };
         let start = Instant::now();
         let Reserved::Now(position) = ledger.reserve(&request)? else { continue };
         ledger.commit(&position.request, vec![b'x'; 10_000])?;

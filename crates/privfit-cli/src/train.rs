@@ -4,6 +4,7 @@ use crate::args::fit::{FitArguments, ResolvedJob};
 use crate::args::ledger::check_places;
 use crate::ui::lines::{guarantee_line, selected_line};
 use crate::ui::progress::{Bar, Reading};
+use crate::ui::spent::SpentSoFar;
 use crate::ui::style::shell;
 use crate::ui::{Failure, Format, note, output, print_line, quiet};
 use privfit::account::Event;
@@ -12,6 +13,7 @@ use privfit::job::release::{self, Context, OutputTarget, Release};
 use privfit::kernel::Entropy;
 use privfit::schema::Task;
 use privfit::{Artifact, Error};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 /// Where the model goes, and what the noise is made from.
@@ -56,6 +58,18 @@ impl FitArguments {
         let engine = Threads::new(self.threads());
         let reading = std::cell::Cell::new(None);
         let bar = std::cell::OnceCell::new();
+        let all = job.steps();
+        // Worked out now, and where somebody looks: when data are open nothing is but the run.
+        let facts = job.facts();
+        let watched = talk && self.simulate.is_none() && std::io::stderr().is_terminal();
+        let counted = watched.then(|| SpentSoFar::of(job.event(), all, facts.adjacency, facts.target.delta)).flatten();
+        let spent = std::cell::Cell::new(counted);
+        let going_on = |done: u64| {
+            bar.get().into_iter().for_each(|bar: &Bar| bar.go_on_from(done));
+            if talk {
+                note(&format!("note: going on after step {done} of {all}"));
+            }
+        };
         let context = Context {
             source: &resolved.source,
             engine: &engine,
@@ -63,10 +77,11 @@ impl FitArguments {
             ledger: self.ledger_arguments.session()?,
             declared: resolved.declared,
             out: Some(OutputTarget { path: &destination.out, replace: self.force }),
+            checkpoint: self.checkpoint(&going_on),
             opening: &|| reading.set(Some(Reading::new("reading", talk))),
             opened: &|| {
                 drop(reading.take());
-                bar.get_or_init(|| Bar::new(job.steps(), talk, "training"));
+                bar.get_or_init(|| Bar::new(all, talk, "training").with_spent(spent.take()));
             },
             progress: &|| bar.get().into_iter().for_each(Bar::step),
         };

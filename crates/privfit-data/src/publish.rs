@@ -1,40 +1,59 @@
 //! Putting a file in its place, whole or not at all.
 
 use crate::error::{Error, Result};
-use std::path::Path;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 
 /// Puts a file in its place, whole or not at all, so that it survives a crash; one that is there is replaced.
 pub fn publish(path: &Path, bytes: &[u8]) -> Result<()> {
-    put(path, bytes, true)
+    put(path, &beside(path)?, bytes, true, false).map(drop)
 }
 
 /// The same, where nothing may be there.
 pub fn publish_new(path: &Path, bytes: &[u8]) -> Result<()> {
-    put(path, bytes, false)
+    put(path, &beside(path)?, bytes, false, false).map(drop)
 }
 
-fn put(path: &Path, bytes: &[u8], replace: bool) -> Result<()> {
-    use std::io::Write;
-    use std::os::unix::fs::OpenOptionsExt;
+/// A new file that this process holds from the moment it has its name: nobody else gets its lock before what is returned is dropped.
+pub fn publish_new_held(path: &Path, bytes: &[u8]) -> Result<File> {
+    put(path, &beside(path)?, bytes, false, true)
+}
+
+/// The same for one that replaces what is there. It is written under a name that its owner knows, so that whoever comes after a crash finds it.
+pub fn publish_held(path: &Path, partial: &Path, bytes: &[u8]) -> Result<File> {
+    put(path, partial, bytes, true, true)
+}
+
+/// Only what is released is ever in it, so that one left by a crash harms nobody. A name that nobody can guess, and never a link.
+fn beside(path: &Path) -> Result<PathBuf> {
     let name = path.file_name().ok_or_else(|| Error::misuse("the path of the file has no name: give one like model.json"))?;
-    // Only what is released is ever in it, so that one left by a crash harms nobody. A name that nobody can guess, and never a link.
     let mut random = [0u8; 8];
     getrandom::fill(&mut random).map_err(|_| Error::misuse("the system gives no randomness: run on one that does"))?;
-    let beside = path.with_file_name(format!(".{}.{:016x}.partial", name.to_string_lossy(), u64::from_le_bytes(random)));
-    // What is released to its owner is not released to everybody on this machine.
-    let written = std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&beside)
-        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
-        .and_then(|()| if replace { std::fs::rename(&beside, path) } else { rename_new(&beside, path) });
+    Ok(path.with_file_name(format!(".{}.{:016x}.partial", name.to_string_lossy(), u64::from_le_bytes(random))))
+}
+
+fn put(path: &Path, beside: &Path, bytes: &[u8], replace: bool, hold: bool) -> Result<File> {
+    use std::io::Write;
+    use std::os::unix::fs::OpenOptionsExt;
+    let write = |mut file: File| -> std::io::Result<File> {
+        if hold {
+            file.try_lock()?;
+        }
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        if replace { std::fs::rename(beside, path) } else { rename_new(beside, path) }?;
+        Ok(file)
+    };
     let failed = |why: String| Error::output(format!("cannot write {}: {why}; check its disk and its directory", path.display()));
-    if let Err(error) = written {
-        let _ = std::fs::remove_file(&beside);
-        return Err(failed(error.to_string()));
-    }
-    sync_directory(path).map_err(|_| failed("its directory can't be synchronised".into()))
+    // What is released to its owner is not released to everybody on this machine.
+    let opened = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(beside);
+    let file = opened.map_err(|error| failed(error.to_string()))?;
+    let file = write(file).map_err(|error| {
+        let _ = std::fs::remove_file(beside);
+        failed(error.to_string())
+    })?;
+    sync_directory(path).map_err(|_| failed("its directory can't be synchronised".into()))?;
+    Ok(file)
 }
 
 /// A rename that replaces nothing, whoever came first. Where the system has no such call a look before it must do.
@@ -62,6 +81,6 @@ fn rename_new(from: &Path, to: &Path) -> std::io::Result<()> {
 /// The name of a new file survives a crash only when its directory was synchronised.
 pub fn sync_directory(path: &Path) -> Result<()> {
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let synced = std::fs::File::open(parent).and_then(|d| d.sync_all());
+    let synced = File::open(parent).and_then(|d| d.sync_all());
     synced.map_err(|_| Error::damaged(format!("the directory {} can't be synchronised: use another disk", parent.display())))
 }

@@ -24,6 +24,11 @@ impl Record {
         self.numerics
     }
 
+    /// What was released, in order.
+    pub(crate) fn releases(&self) -> &[(Event, u64)] {
+        &self.runs
+    }
+
     pub(crate) fn push(&mut self, event: Event) {
         match self.runs.last_mut() {
             Some((last, count)) if *last == event => *count += 1,

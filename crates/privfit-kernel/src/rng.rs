@@ -59,6 +59,26 @@ impl Entropy {
         matches!(self.source, Source::Simulated { .. })
     }
 
+    /// The seed of a simulation, and how many keys were drawn from it.
+    pub(crate) fn position(&self) -> Option<(u64, u64)> {
+        match &self.source {
+            Source::System { .. } => None,
+            Source::Simulated { seed, draws } => Some((*seed, draws.load(Ordering::Relaxed))),
+        }
+    }
+
+    /// The seed of a simulation.
+    pub fn seed(&self) -> Option<u64> {
+        self.position().map(|p| p.0)
+    }
+
+    /// Counts on from so many keys, as another process of the same simulation did. Keys of the system have no number.
+    pub(crate) fn go_on_from(&self, position: u64) {
+        if let Source::Simulated { draws, .. } = &self.source {
+            draws.store(position, Ordering::Relaxed);
+        }
+    }
+
     pub(crate) fn key(&self, stream: Stream) -> Result<[u8; 32]> {
         let mut key = [0u8; 32];
         match &self.source {

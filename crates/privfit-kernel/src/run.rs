@@ -2,6 +2,7 @@
 //! and closes only if what was executed fits in what was planned.
 
 mod audited;
+mod resumed;
 
 use crate::account::{Adjacency, Event};
 use crate::audit::{Audit, Facts, Out};
@@ -22,6 +23,8 @@ use std::collections::HashSet;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+pub use resumed::Executed;
 
 /// Norms in which noise is added to a value.
 pub trait Additive: Norm {}

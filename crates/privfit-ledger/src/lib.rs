@@ -11,6 +11,7 @@
 
 mod address;
 pub mod amount;
+pub mod attempt;
 pub mod budget;
 pub mod chain;
 pub mod check;
@@ -29,7 +30,7 @@ use chain::{Entry, MacKey, hex};
 use heads::{Heads, RolledBack};
 use privfit_account::{Event, epsilon};
 use privfit_data::error::{Error, Result};
-use record::{Record, Scope, VERSION, is_name};
+use record::{Record, Scope, VERSION, WITH_CHECKPOINTS, is_name};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -71,6 +72,8 @@ impl Reader {
 /// What the first record says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Terms {
+    /// Version of its records.
+    pub version: u32,
     /// Identity of the ledger.
     pub ledger: String,
     /// What the budget is for.
@@ -109,6 +112,8 @@ pub struct Request {
     pub scope: Scope,
     /// What will be released.
     pub event: Event,
+    /// Whether it is kept in between, so that asking again goes on with it.
+    pub resumable: bool,
 }
 
 /// Where in a ledger a job stands: enough for whoever has the model to notice a ledger that was cut, rolled back or forked since.
@@ -140,6 +145,15 @@ pub enum Reserved {
     Now(Position),
     /// This very request was released before: nothing is spent again, and this is what was released.
     Before(Vec<u8>),
+    /// It was spent before and is not released: go on from what was kept of it, or from the beginning where nothing was.
+    Again {
+        /// Where its reservation stands.
+        position: Position,
+        /// Number of this process among those of the request.
+        attempt: u64,
+        /// What was kept last.
+        state: Option<Vec<u8>>,
+    },
 }
 
 /// Digest of a list of texts.
@@ -169,16 +183,23 @@ fn is_address(place: &str) -> bool {
 }
 
 fn read(entries: &[Entry], records: &[Record]) -> Result<Status> {
-    let Some(Record::Open { version: _, ledger, scope, epsilon, delta, rule }) = records.first().cloned() else {
+    let Some(Record::Open { version, ledger, scope, epsilon, delta, rule }) = records.first().cloned() else {
         return Err(damaged("it does not begin with its budget"));
     };
-    let mut known = std::collections::HashMap::new();
+    // The attempt that may write for each request, none if there can be no other; requests that were released are in it no more.
+    let (mut known, mut open) = (std::collections::HashSet::new(), std::collections::HashMap::new());
     for record in &records[1..] {
         let holds = match record {
             Record::Open { .. } => false,
             // Every reservation once, every release after its reservation and once.
-            Record::Reserve { request, .. } => known.insert(request, false).is_none(),
-            Record::Commit { request, .. } => known.insert(request, true) == Some(false),
+            Record::Reserve { request, resumable, .. } => {
+                let attempt = (*resumable && version >= WITH_CHECKPOINTS).then_some(1);
+                open.insert(request, attempt);
+                known.insert(request) && attempt.is_some() == *resumable
+            }
+            Record::Commit { request, .. } => open.remove(request).is_some(),
+            Record::Checkpoint { request, attempt, .. } => open.get(request) == Some(&Some(*attempt)),
+            Record::Resume { request, attempt } => open.insert(request, Some(*attempt)) == Some(attempt.checked_sub(1)),
         };
         if !holds {
             return Err(damaged("its records do not follow from each other"));
@@ -189,7 +210,7 @@ fn read(entries: &[Entry], records: &[Record]) -> Result<Status> {
         return Err(damaged("more was spent than there is"));
     }
     let records = records.iter().cloned().zip(entries.iter().map(|e| e.hash.clone())).collect();
-    Ok(Status { terms: Terms { ledger, scope, epsilon, delta, rule }, spent, records, rolled_back: None })
+    Ok(Status { terms: Terms { version, ledger, scope, epsilon, delta, rule }, spent, records, rolled_back: None })
 }
 
 impl Status {
@@ -199,6 +220,56 @@ impl Status {
             Some(back) => Err(Error::refused(back.text(self.records.len()))),
             None => Ok(()),
         }
+    }
+
+    /// Refuses a job on other data.
+    fn is_for(&self, job: &Request) -> Result<()> {
+        let scope = &self.terms.scope;
+        if *scope == job.scope {
+            return Ok(());
+        }
+        let say = |s: &Scope| format!("{:?}, unit {}, {}", s.dataset, s.unit, s.adjacency);
+        Err(Error::misuse(format!(
+            "the ledger is for {} and the job for {}: use the ledger of that data set",
+            say(scope),
+            say(&job.scope)
+        )))
+    }
+
+    /// Whether a request that is not released was reserved before, as one that another process may go on with.
+    fn may_go_on(&self, job: &Request) -> Result<bool> {
+        for (record, _) in &self.records {
+            match record {
+                Record::Reserve { request, resumable, .. } if *request == job.digest => {
+                    if *resumable && job.resumable {
+                        return Ok(true);
+                    }
+                    let unknown = match resumable {
+                        true => Error::refused(
+                            "this request was reserved before and not released, and its state is kept: go on with it by ",
+                        )
+                        .give("checkpoint", "ledger")
+                        .text(", or ask again under another "),
+                        false => Error::refused(
+                            "this request was reserved before and not released: what became of it is unknown, so it stays spent; ask again \
+                             under another ",
+                        ),
+                    };
+                    return Err(unknown.naming("request").text(", which is spent anew"));
+                }
+                Record::Reserve { name, .. } if *name == job.name => {
+                    return Err(Error::misuse(format!("the name {name:?} was used for another job: give this one another "))
+                        .naming("request"));
+                }
+                _ => {}
+            }
+        }
+        if job.resumable && self.terms.version < WITH_CHECKPOINTS {
+            return Err(Error::misuse("this ledger was made before there were checkpoints and can't keep any: leave out ")
+                .naming("checkpoint")
+                .text(", or make a new ledger for what is left of the budget"));
+        }
+        Ok(false)
     }
 
     /// Whether a job fits into what is left: its cost, and the sum with it.
@@ -347,47 +418,31 @@ impl Ledger {
             ));
         }
         let (reader, heads) = (&mut self.reader, &self.heads);
-        let (mut before, mut position, mut after) = (None, None, None);
+        let (mut before, mut position, mut after, mut again) = (None, None, None, None);
         self.store.transact(&mut |entries| {
             let mut status = reader.look(entries)?;
             // Nobody else writes meanwhile, so that whatever was seen before is here.
             status.rolled_back = heads.as_ref().and_then(|heads| heads.contradicts(&status, heads.last(&status)));
             status.check_head()?;
-            let scope = &status.terms.scope;
-            if *scope != job.scope {
-                let say = |s: &Scope| format!("{:?}, unit {}, {}", s.dataset, s.unit, s.adjacency);
-                return Err(Error::misuse(format!(
-                    "the ledger is for {} and the job for {}: use the ledger of that data set",
-                    say(scope),
-                    say(&job.scope)
-                )));
-            }
+            status.is_for(job)?;
             before = status.released(&job.digest).map(str::to_string);
             if before.is_some() {
                 return Ok(None);
             }
-            for (record, _) in &status.records {
-                match record {
-                    Record::Reserve { request, .. } if *request == job.digest => {
-                        return Err(Error::refused(
-                            "this request was reserved before and not released: what became of it is unknown, so it stays spent; ask \
-                             again under another ")
-                        .naming("request")
-                        .text(", which is spent anew"));
-                    }
-                    Record::Reserve { name, .. } if *name == job.name => {
-                        return Err(Error::misuse(format!("the name {name:?} was used for another job: give this one another ")).naming("request"));
-                    }
-                    _ => {}
+            let record = if status.may_go_on(job)? {
+                let attempt = status.attempt(&job.digest) + 1;
+                again = Some((attempt, status.checkpoint(&job.digest).map(str::to_string)));
+                Record::Resume { request: job.digest.clone(), attempt }
+            } else {
+                let (charge, _) = status.admits(&job.event)?;
+                Record::Reserve {
+                    request: job.digest.clone(),
+                    name: job.name.clone(),
+                    job: job.job.clone(),
+                    event: job.event.clone(),
+                    charge,
+                    resumable: job.resumable,
                 }
-            }
-            let (charge, _) = status.admits(&job.event)?;
-            let record = Record::Reserve {
-                request: job.digest.clone(),
-                name: job.name.clone(),
-                job: job.job.clone(),
-                event: job.event.clone(),
-                charge,
             };
             let body = record.body()?;
             Record::read(&body)?;
@@ -401,29 +456,29 @@ impl Ledger {
         if let Some(digest) = before {
             return Ok(Reserved::Before(self.stored_release(&job.digest, &digest)?));
         }
-        position.map(Reserved::Now).ok_or_else(|| damaged("a reservation is missing"))
+        let position = position.ok_or_else(|| damaged("a reservation is missing"))?;
+        let Some((attempt, kept)) = again else { return Ok(Reserved::Now(position)) };
+        let state = match kept {
+            None => None,
+            Some(digest) => Some(self.kept_state(&job.digest, &digest)?.ok_or_else(attempt::overtaken)?),
+        };
+        Ok(Reserved::Again { position, attempt, state })
     }
 
     /// Writes down what a reserved request releases, with its bytes; after that it may be published.
     pub fn commit(&mut self, request: &str, bytes: Vec<u8>) -> Result<()> {
+        self.commit_attempt(request, 1, bytes)
+    }
+
+    /// The same for the process of a request that went on with it.
+    pub fn commit_attempt(&mut self, request: &str, attempt: u64, bytes: Vec<u8>) -> Result<()> {
         let reader = &mut self.reader;
         let record = Record::Commit { request: request.into(), release: digest_of(&bytes) };
-        let body = record.body()?;
         let mut after = None;
         self.store.transact(&mut |entries| {
-            let mut status = reader.look(entries)?;
-            let reserved = status.reserved(request);
-            match (reserved, status.released(request)) {
-                (true, None) => {
-                    let release = Some((request.to_string(), bytes.clone()));
-                    let entry = reader.mac_key.next(entries, body.clone());
-                    status.records.push((record.clone(), entry.hash.clone()));
-                    after = Some(status);
-                    Ok(Some(Append { entry, release }))
-                }
-                (true, Some(_)) => Err(Error::misuse("this request was released before: ask under another name")),
-                (false, _) => Err(Error::misuse("this request was not reserved: reserve first")),
-            }
+            let (status, append) = attempt::append(reader, entries, (request, attempt), &record, &bytes)?;
+            after = Some(status);
+            Ok(Some(append))
         })?;
         self.remember(after);
         Ok(())

@@ -141,8 +141,8 @@ impl Postgres {
         let update = "UPDATE privfit_head SET count = $2, hash = $3 WHERE ledger = $1";
         rows += transaction.execute(update, &[name, &(number + 1), &entry.hash]).map_err(&written)?;
         if let Some((request, bytes)) = release {
-            let insert = "INSERT INTO privfit_release VALUES ($1, $2, $3)";
-            rows += transaction.execute(insert, &[name, &request, &bytes]).map_err(&written)?;
+            let put = "INSERT INTO privfit_release VALUES ($1, $2, $3) ON CONFLICT (ledger, request) DO UPDATE SET bytes = excluded.bytes";
+            rows += transaction.execute(put, &[name, &request, &bytes]).map_err(&written)?;
             rows -= 1;
         }
         if rows != 2 {

@@ -1,4 +1,5 @@
-//! What a ledger holds: what the budget is for, what was reserved, what was released. No row, no count, no path and no digest of data.
+//! What a ledger holds: what the budget is for, what was reserved, what was kept in between, what was released. No row, no count, no path and
+//! no digest of data.
 
 use super::amount::Amount;
 use super::budget::{Charge, Rule, Spent};
@@ -8,8 +9,11 @@ use privfit_data::error::{Error, Result};
 use privfit_data::schema::{Schema, UnitOfPrivacy};
 use serde::{Deserialize, Serialize};
 
-/// Version of the records that this code writes and reads.
-pub const VERSION: u32 = 1;
+/// Version of the records that this code writes; it reads all until this one.
+pub const VERSION: u32 = 2;
+
+/// The first version that has checkpoints.
+pub const WITH_CHECKPOINTS: u32 = 2;
 
 /// What a budget is for: chosen by the owner of the data, and the same for every job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -68,6 +72,25 @@ pub enum Record {
         event: Event,
         /// What it costs by the rule.
         charge: Charge,
+        /// Another process may go on with it: nothing of it leaves but through checkpoints and its release.
+        #[serde(default, skip_serializing_if = "is_false")]
+        resumable: bool,
+    },
+    /// Another process goes on with it; the ones before may write no more.
+    Resume {
+        /// Digest of the request.
+        request: String,
+        /// Number of the process: 2 for the first that goes on.
+        attempt: u64,
+    },
+    /// Its state so far, kept in the place of the one before.
+    Checkpoint {
+        /// Digest of the request.
+        request: String,
+        /// Number of the process.
+        attempt: u64,
+        /// Digest of the state.
+        state: String,
     },
     /// Released.
     Commit {
@@ -105,7 +128,7 @@ impl Record {
         let digest = |t: &str| t.len() == 64 && t.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
         let holds = match self {
             Record::Open { version, ledger, scope, epsilon, delta, rule } => {
-                *version == VERSION
+                (1..=VERSION).contains(version)
                     && digest(ledger)
                     && !scope.dataset.is_empty()
                     && !scope.unit.is_empty()
@@ -114,10 +137,16 @@ impl Record {
             Record::Reserve { request, name, event, charge, .. } => {
                 digest(request) && is_name(name) && event.validate().is_ok() && !charge.is_free()
             }
+            Record::Resume { request, attempt } => digest(request) && *attempt > 1,
+            Record::Checkpoint { request, attempt, state } => digest(request) && digest(state) && *attempt > 0,
             Record::Commit { request, release } => digest(request) && digest(release),
         };
         if holds { Ok(()) } else { Err(damaged("a record does not hold together")) }
     }
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// Why a text is no record. A newer version may have any other keys, and must not look like damage.
@@ -154,7 +183,7 @@ pub fn spent_by(records: &[Record]) -> Result<Spent> {
             }
             Record::Reserve { charge, .. } => out = out.and(charge),
             Record::Commit { .. } => out.released += 1,
-            Record::Open { .. } => {}
+            Record::Open { .. } | Record::Resume { .. } | Record::Checkpoint { .. } => {}
         }
     }
     Ok(out)

@@ -310,7 +310,9 @@ impl Store for Sqlite {
             if let Some((request, bytes)) = release {
                 let limit = (bytes.len() + LARGEST_BODY) as i32;
                 transaction.set_limit(Limit::SQLITE_LIMIT_LENGTH, limit).map_err(&written)?;
-                transaction.execute("INSERT INTO release VALUES (?1, ?2)", (request, bytes)).map_err(&written)?;
+                // A checkpoint gives way to the next one, and the last one to the release; the records decide who may write.
+                let put = "INSERT INTO release VALUES (?1, ?2) ON CONFLICT (request) DO UPDATE SET bytes = excluded.bytes";
+                transaction.execute(put, (request, bytes)).map_err(&written)?;
             }
             entries.push(entry);
         }

@@ -26,6 +26,8 @@ pub struct Job {
     pub epsilon: Option<f64>,
     /// Whether it was released.
     pub released: bool,
+    /// Whether its state is kept, so that another process can go on with it.
+    pub resumable: bool,
 }
 
 impl Job {
@@ -63,7 +65,7 @@ impl Status {
         let (adjacency, delta) = (terms.scope.adjacency, terms.delta);
         let mut jobs: Vec<Job> = Vec::new();
         for (sequence, (record, _)) in self.records.iter().enumerate() {
-            let Record::Reserve { request, name, job, event, charge } = record else { continue };
+            let Record::Reserve { request, name, job, event, charge, resumable } = record else { continue };
             // Jobs are often repeated, and the same event costs the same.
             let known = jobs.iter().rev().take(20).find(|j| j.event == *event).map(|j| j.epsilon);
             jobs.push(Job {
@@ -75,6 +77,7 @@ impl Status {
                 charge: *charge,
                 epsilon: known.unwrap_or_else(|| alone(event, adjacency, delta)),
                 released: self.released(request).is_some(),
+                resumable: *resumable && self.released(request).is_none(),
             });
         }
         let added = jobs.iter().map(|j| j.epsilon).collect::<Option<Vec<f64>>>().map(|e| e.iter().sum::<f64>());

@@ -1,6 +1,7 @@
 //! The ledger through its own door, with a file of its own for each test.
 
 use super::*;
+use crate::check::Check;
 use privfit_account::Adjacency;
 
 fn place(name: &str) -> String {
@@ -17,7 +18,7 @@ fn scope() -> Scope {
 
 fn request(name: &str, event: Event) -> Request {
     let digest = digest(&[name.as_bytes(), format!("{event:?}").as_bytes()]);
-    Request { name: name.into(), job: "fit".into(), digest, scope: scope(), event }
+    Request { name: name.into(), job: "fit".into(), digest, scope: scope(), event, resumable: false }
 }
 
 fn make(name: &str, cap: &str, delta: f64) -> (String, Ledger) {
@@ -125,7 +126,7 @@ fn missing_empty_and_foreign_files_release_nothing() {
 
 #[test]
 fn a_newer_version_is_refused() {
-    let newer = "{\"open\":{\"version\":2,\"anything\":true}}";
+    let newer = "{\"open\":{\"version\":3,\"anything\":true}}";
     let error = Record::read(newer).unwrap_err();
     assert!(error.code() == 4 && error.to_string().contains("newer"), "{error}");
 }
@@ -244,7 +245,8 @@ fn a_job_that_took_everything_is_recomputed_too() {
     let mut ledger = Ledger::create(&path, MacKey::default(), scope(), cap, 1e-6).unwrap();
     let charge = Charge { pure: None, renyi: None, slack: Amount::ZERO, whole: true };
     let request = "a".repeat(64);
-    let record = Record::Reserve { request, name: "x".into(), job: "fit".into(), event: Event::gaussian(0.01), charge };
+    let record =
+        Record::Reserve { request, name: "x".into(), job: "fit".into(), event: Event::gaussian(0.01), charge, resumable: false };
     let body = record.body().unwrap();
     let mac_key = MacKey::default();
     ledger.store.transact(&mut |entries| Ok(Some(Append { entry: mac_key.next(entries, body.clone()), release: None }))).unwrap();
@@ -298,4 +300,118 @@ fn an_old_copy_is_remembered() {
     let nowhere = heads::Heads::at(Path::new("/dev/null/nowhere"));
     assert!(Ledger::open(&place, MacKey::default()).unwrap().remembering(Some(nowhere)).status().is_ok());
     std::fs::remove_dir_all(path.with_extension("seen")).unwrap();
+}
+
+fn kept(name: &str) -> Request {
+    Request { resumable: true, ..request(name, Event::gaussian(20.0)) }
+}
+
+/// Whoever asks again goes on, from the last thing that was kept; whoever was before writes no more.
+#[test]
+fn a_request_that_is_kept_goes_on() {
+    let (place, mut first) = make("kept", "1", 1e-6);
+    let open = || Ledger::open(&place, MacKey::default()).unwrap();
+    let job = kept("monday");
+    let Reserved::Now(reserved) = first.reserve(&job).unwrap() else { panic!() };
+    // Nothing was kept yet: from the beginning, and not spent again.
+    let mut second = open();
+    let Reserved::Again { position, attempt: 2, state: None } = second.reserve(&job).unwrap() else { panic!() };
+    assert_eq!(position, reserved);
+    for error in [first.keep(&job.digest, 1, b"late".to_vec()), first.commit(&job.digest, b"late".to_vec())] {
+        assert_eq!(error.unwrap_err().code(), 1, "the first one is overtaken");
+    }
+    second.keep(&job.digest, 2, b"state 1".to_vec()).unwrap();
+    second.keep(&job.digest, 2, b"a state that is longer".to_vec()).unwrap();
+    assert!(open().released_under("monday").is_err(), "a checkpoint is not a release");
+    let mut third = open();
+    let Reserved::Again { attempt: 3, state: Some(state), .. } = third.reserve(&job).unwrap() else { panic!() };
+    assert_eq!(state, b"a state that is longer");
+    assert_eq!(second.keep(&job.digest, 2, b"late".to_vec()).unwrap_err().code(), 1);
+    assert_eq!(second.commit_attempt(&job.digest, 2, b"late".to_vec()).unwrap_err().code(), 1);
+    let (status, checks) = verify::verify(&mut open()).unwrap();
+    assert!(checks.iter().any(|c| c.name == "checkpoints") && checks.iter().all(Check::held), "{checks:?}");
+    assert_eq!((status.spent.jobs, status.spent.released, status.attempt(&job.digest)), (1, 0, 3));
+    assert!(status.summary().jobs[0].resumable);
+    third.commit_attempt(&job.digest, 3, b"model".to_vec()).unwrap();
+    assert!(
+        third.keep(&job.digest, 3, b"after".to_vec()).is_err()
+            && third.commit_attempt(&job.digest, 3, b"other".to_vec()).is_err()
+    );
+    // Released is released, however it is asked for.
+    for resumable in [true, false] {
+        assert_eq!(open().reserve(&Request { resumable, ..job.clone() }).unwrap(), Reserved::Before(b"model".to_vec()));
+    }
+    let (status, checks) = verify::verify(&mut open()).unwrap();
+    assert!(checks.iter().all(Check::held) && !checks.iter().any(|c| c.name == "checkpoints"), "{checks:?}");
+    assert_eq!((status.spent.jobs, status.spent.released), (1, 1));
+}
+
+#[test]
+fn only_what_was_reserved_so_is_gone_on_with() {
+    let (_, mut ledger) = make("kept-not", "1", 1e-6);
+    let (plain, job) = (request("plain", Event::gaussian(20.0)), kept("kept"));
+    ledger.reserve(&plain).unwrap();
+    assert_eq!(ledger.reserve(&Request { resumable: true, ..plain.clone() }).unwrap_err().code(), 1);
+    assert_eq!(ledger.keep(&plain.digest, 1, b"state".to_vec()).unwrap_err().code(), 2, "no checkpoint of what is not kept");
+    assert_eq!(ledger.keep(&job.digest, 1, b"state".to_vec()).unwrap_err().code(), 2, "not reserved");
+    ledger.reserve(&job).unwrap();
+    let error = ledger.reserve(&Request { resumable: false, ..job.clone() }).unwrap_err();
+    assert!(error.code() == 1 && error.to_string().contains("checkpoint = \"ledger\""), "{error}");
+    assert_eq!(ledger.status().unwrap().records.len(), 3);
+}
+
+/// Records that no process of ours writes in this order.
+#[test]
+fn attempts_follow_from_each_other() {
+    let (_, mut ledger) = make("attempts", "1", 1e-6);
+    let job = kept("kept");
+    ledger.reserve(&job).unwrap();
+    let records: Vec<Record> = ledger.status().unwrap().records.into_iter().map(|r| r.0).collect();
+    let resume = |attempt| Record::Resume { request: job.digest.clone(), attempt };
+    let keep = |attempt| Record::Checkpoint { request: job.digest.clone(), attempt, state: "a".repeat(64) };
+    let commit = Record::Commit { request: job.digest.clone(), release: "b".repeat(64) };
+    let holds = |more: &[Record]| {
+        let all = [&records, more].concat();
+        let entries = all.iter().fold(Vec::new(), |mut entries, r| {
+            entries.push(MacKey::default().next(&entries, r.body().unwrap()));
+            entries
+        });
+        Reader::new(MacKey::default()).look(&entries).is_ok()
+    };
+    assert!(holds(&[keep(1), keep(1), resume(2), resume(3), keep(3), commit.clone()]));
+    for wrong in [
+        vec![keep(2)],
+        vec![resume(3)],
+        vec![resume(2), keep(1)],
+        vec![resume(2), resume(2)],
+        vec![commit.clone(), keep(1)],
+        vec![commit.clone(), resume(2)],
+        vec![Record::Resume { request: "c".repeat(64), attempt: 2 }],
+    ] {
+        assert!(!holds(&wrong), "{wrong:?}");
+    }
+    assert!(Record::read(&resume(1).body().unwrap()).is_err() && Record::read(&keep(0).body().unwrap()).is_err());
+}
+
+/// A ledger of the first version is read and spent from as ever; its readers do not know checkpoints, so that it gets none.
+#[test]
+fn a_ledger_of_the_first_version() {
+    let path = place("first-version");
+    let cap = Amount::parse("1").unwrap();
+    let mut store = sqlite::Sqlite::create(Path::new(&path)).unwrap();
+    let open = Record::Open {
+        version: 1,
+        ledger: "0".repeat(64),
+        scope: scope(),
+        epsilon: cap,
+        delta: 1e-6,
+        rule: Rule::of(cap, 1e-6).unwrap(),
+    };
+    let key = MacKey::default();
+    store.transact(&mut |entries| Ok(Some(Append { entry: key.next(entries, open.body()?), release: None }))).unwrap();
+    let mut ledger = Ledger::open(&path, MacKey::default()).unwrap();
+    ledger.reserve(&request("plain", Event::gaussian(20.0))).unwrap();
+    assert!(!ledger.status().unwrap().records[1].0.body().unwrap().contains("resumable"), "as it always was");
+    let error = ledger.reserve(&kept("kept")).unwrap_err();
+    assert!(error.code() == 2 && error.to_string().contains("leave out"), "{error}");
 }

@@ -63,6 +63,13 @@ pub fn verify(ledger: &mut Ledger) -> Result<(Status, Vec<Check>)> {
         ledger.stored_release(request, release)?;
     }
     checks.push(Check::new("releases", true, format!("{} releases are kept and are what was written down", commits.len())));
+    let kept = status.open_checkpoints();
+    for (request, state) in &kept {
+        ledger.kept_state(request, state)?;
+    }
+    if !kept.is_empty() {
+        checks.push(Check::new("checkpoints", true, format!("{} are kept and are what was written down", kept.len())));
+    }
     Ok((status, checks))
 }
 

@@ -104,7 +104,18 @@ pub(crate) fn context<'a>(
     ledger: Option<LedgerSession>,
 ) -> Context<'a> {
     let declared = Declared::default();
-    Context { source: memory, engine, entropy, ledger, declared, out: None, opening: &|| {}, opened: &|| {}, progress: &poll }
+    Context {
+        source: memory,
+        engine,
+        entropy,
+        ledger,
+        declared,
+        out: None,
+        checkpoint: None,
+        opening: &|| {},
+        opened: &|| {},
+        progress: &poll,
+    }
 }
 
 /// That many threads, or as many as there are cores.

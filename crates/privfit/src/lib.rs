@@ -20,6 +20,7 @@ pub mod affine;
 pub mod artifact;
 pub mod audit;
 pub mod certificate;
+pub mod checkpoint;
 pub mod constraint;
 pub mod forecast;
 pub mod foreign;

@@ -10,6 +10,7 @@ use privfit::certificate::Declared;
 use privfit::constraint::Constraint;
 use privfit::data::load::{Source, public_features};
 use privfit::job::fit::Job;
+use privfit::job::kept::{CheckpointArguments, CheckpointPlace};
 use privfit::schema::toml_problem;
 use privfit::{Error, Schema};
 use std::path::{Path, PathBuf};
@@ -24,10 +25,12 @@ use std::path::{Path, PathBuf};
   privfit fit examples/adult/job.toml --ledger adult.ledger --request monday
   privfit fit --data train-images.idx --labels train-labels.idx --schema digits.toml --layers mnist_cnn --epsilon 3 --delta 1e-5 --out model.json
   privfit fit --data pets.zip/train --schema pets.toml --layers cifar_cnn5 --epsilon 3 --delta 1e-5 --out model.json
+  privfit fit network.toml --checkpoint run.checkpoint          # stopped? the same command goes on
+  privfit fit network.toml --ledger visits.ledger --request monday --checkpoint ledger
   privfit fit --data visits.csv --schema counts.toml --loss quantile --set quantile=0.9 --epsilon 1 --delta 1e-8 --out model.json
 
 A job file holds the same keys as the flags (data, labels, auxiliary, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out, force,
-threads, ledger, ledger_key, request, date, and tables [model], [set] and [registry]); paths in it are relative to it, and flags win over it."
+threads, ledger, ledger_key, request, checkpoint, checkpoint_every, date, and tables [model], [set] and [registry]); paths in it are relative to it, and flags win over it."
 )]
 pub(crate) struct FitArguments {
     /// Job file with the same keys as the flags
@@ -94,6 +97,12 @@ pub(crate) struct FitArguments {
     pub(crate) compare: bool,
     #[command(flatten)]
     pub(crate) ledger_arguments: LedgerArguments,
+    /// Keep the state of training in this file, so that the same command goes on where it was stopped; `ledger` keeps it in the --ledger. For networks
+    #[arg(long, value_name = "FILE|ledger")]
+    checkpoint: Option<PathBuf>,
+    /// Steps between two checkpoints; a fiftieth of all by default
+    #[arg(long, value_name = "STEPS", requires = "checkpoint")]
+    checkpoint_every: Option<u64>,
     /// Day for the certificate, as YYYY-MM-DD; none by default
     #[arg(long, value_name = "DAY")]
     date: Option<String>,
@@ -108,9 +117,12 @@ pub(crate) struct FitArguments {
     pub(crate) format: Format,
 }
 
+/// Says that checkpoints are kept in the ledger; a file of this name is `./ledger`.
+const IN_LEDGER: &str = "ledger";
+
 /// Keys of a job file.
 const KEYS: &str = "data, labels, auxiliary, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out, force, threads, \
-                    ledger, ledger_key, request, allow_large_delta, compare, date, model, set, registry, tune";
+                    ledger, ledger_key, request, checkpoint, checkpoint_every, allow_large_delta, compare, date, model, set, registry, tune";
 
 /// What flags and job file say.
 pub(crate) struct ResolvedJob {
@@ -156,12 +168,22 @@ impl FitArguments {
             layers: (!self.layers.is_empty()).then(|| self.layers.iter().map(|l| l.trim().to_string()).collect()),
         };
         self.ledger_arguments.check(self.simulate.is_some())?;
+        if self.checkpoint.is_some() && self.checkpoint == self.out {
+            return Err(Failure::misuse("--checkpoint and --out are one file: give two"));
+        }
         let declared = self.date.as_deref().map_or(Ok(Declared::default()), Declared::on)?.or(self.registry.clone());
         Ok(ResolvedJob { job, source, declared })
     }
 
     pub(crate) fn talks(&self) -> bool {
         self.format == Format::Text
+    }
+
+    /// Where the state of training is kept, if it is.
+    pub(crate) fn checkpoint<'a>(&'a self, resumed: &'a dyn Fn(u64)) -> Option<CheckpointArguments<'a>> {
+        let path = self.checkpoint.as_deref()?;
+        let place = if path == Path::new(IN_LEDGER) { CheckpointPlace::Ledger } else { CheckpointPlace::File(path) };
+        Some(CheckpointArguments { place, every: self.checkpoint_every, resumed })
     }
 
     pub(crate) fn threads(&self) -> usize {
@@ -210,6 +232,11 @@ impl FitArguments {
                     self.ledger_arguments.ledger_key = Some(base.join(need_text()?))
                 }
                 "request" if self.ledger_arguments.request.is_none() => self.ledger_arguments.request = Some(need_text()?),
+                "checkpoint" if self.checkpoint.is_none() => {
+                    let place = need_text()?;
+                    self.checkpoint = Some(if place == IN_LEDGER { place.into() } else { base.join(place) });
+                }
+                "checkpoint_every" if self.checkpoint_every.is_none() => self.checkpoint_every = Some(need_integer()?),
                 "loss" if self.loss.is_none() => self.loss = Some(need_text()?),
                 "method" if self.method.is_none() => self.method = Some(need_text()?),
                 "constraint" if self.constraint.is_none() => self.constraint = Some(need_text()?),
@@ -247,7 +274,8 @@ impl FitArguments {
                     }
                 }
                 "data" | "labels" | "auxiliary" | "schema" | "out" | "rows" | "threads" | "epsilon" | "delta" | "adjacency"
-                | "loss" | "method" | "constraint" | "ledger" | "ledger_key" | "request" | "date" => {}
+                | "loss" | "method" | "constraint" | "ledger" | "ledger_key" | "request" | "checkpoint" | "checkpoint_every"
+                | "date" => {}
                 _ => {
                     let hint = privfit::nearest::hint(&key, KEYS.split(", "));
                     return Err(wrong(&key, &format!("unknown key: {hint}known are {KEYS}")));

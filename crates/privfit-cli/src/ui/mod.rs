@@ -6,6 +6,7 @@ pub(crate) mod memory;
 pub(crate) mod output;
 pub(crate) mod plot;
 pub(crate) mod progress;
+pub(crate) mod spent;
 pub(crate) mod style;
 pub(crate) mod verdict;
 

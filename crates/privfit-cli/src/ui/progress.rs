@@ -1,10 +1,14 @@
 //! Progress of work over a second, with the time that is left: counts of public steps, never anything that records could move, such as the
 //! size of their file. Nothing is drawn unless standard error is a terminal.
 
+use super::spent::SpentSoFar;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
 
-pub(crate) struct Bar(ProgressBar);
+pub(crate) struct Bar {
+    bar: ProgressBar,
+    spent: Option<SpentSoFar>,
+}
 
 impl Bar {
     pub(crate) fn new(steps: u64, shown: bool, what: &'static str) -> Bar {
@@ -22,15 +26,39 @@ impl Bar {
         if !bar.is_hidden() {
             bar.enable_steady_tick(Duration::from_millis(1000));
         }
-        Bar(bar)
+        Bar { bar, spent: None }
+    }
+
+    /// The same, with the privacy that is spent so far.
+    pub(crate) fn with_spent(self, spent: Option<SpentSoFar>) -> Bar {
+        // A line of eighty columns holds both.
+        let template = "{msg} [{bar:14}] {pos}/{len} {elapsed}, {eta} left{prefix}";
+        if let Some(style) = spent.as_ref().and_then(|_| ProgressStyle::with_template(template).ok()) {
+            self.bar.set_style(style);
+        }
+        Bar { spent, ..self }
     }
 
     pub(crate) fn step(&self) {
-        self.0.inc(1);
+        self.bar.inc(1);
+        self.say_spent();
+    }
+
+    /// Steps that another process has done: none of them took any of our time.
+    pub(crate) fn go_on_from(&self, steps: u64) {
+        self.bar.set_position(steps);
+        self.bar.reset_eta();
+        self.say_spent();
+    }
+
+    fn say_spent(&self) {
+        if let Some(spent) = &self.spent {
+            self.bar.set_prefix(spent.after(self.bar.position()));
+        }
     }
 
     pub(crate) fn finish(&self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }
 

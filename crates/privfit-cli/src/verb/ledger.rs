@@ -168,7 +168,11 @@ fn show(place: &LedgerPlace) -> Result<(), Failure> {
     }
     for job in &summary.jobs {
         let own = job.epsilon.map_or("no epsilon of its own".into(), |e| format!("epsilon {} by itself", round_up(e)));
-        let state = if job.released { "released" } else { "reserved, not released" };
+        let state = match (job.released, job.resumable) {
+            (true, _) => "released",
+            (false, true) => "under way, with its state kept: the same command goes on",
+            (false, false) => "reserved, not released",
+        };
         print_line(&format!("  {:>5}   {} {}: {own}, {state}", job.sequence, job.job, job.short_name()));
     }
     Ok(status.check_head()?)

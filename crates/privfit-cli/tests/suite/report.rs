@@ -63,6 +63,7 @@ fn eight_jobs(at: &Scratch) {
                 digest: request.clone(),
                 scope: Scope { dataset: "visits".into(), unit: "row".into(), adjacency: Adjacency::ZeroOut },
                 event: Event::gaussian(noise).repeated(2),
+                resumable: false,
             })
             .unwrap();
         if i != 5 {

@@ -44,6 +44,7 @@ fn shell_and_rust_write_the_same_file() {
         ledger: None,
         declared: Declared::default(),
         out: None,
+        checkpoint: None,
         opening: &|| {},
         opened: &|| {},
         progress: &|| {},

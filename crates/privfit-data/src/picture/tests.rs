@@ -334,7 +334,7 @@ fn the_schema_decides() {
     assert_eq!(of(&here.0, &schema("[1, 1]", "")), ["broken"]);
     assert_eq!(of(&here.0, &schema("[1, 1, 3]", "resize = true")), ["cat|127.5|127.5|127.5"]);
     let Features::Image { shape, .. } = schema("[2, 2]", "").features else { panic!() };
-    let one = Schema { features: Features::Image { shape, max: 1.0, resize: true }, ..schema("[2, 2]", "") };
+    let one = Schema { features: Features::Image { shape, max: 1.0, encoder: None, resize: true }, ..schema("[2, 2]", "") };
     assert_eq!(of(&here.0, &one), ["cat|1|1|0|0"]);
     let mut problems = Vec::new();
     let mut pictures = Pictures::open(&here.0, &schema("[1, 1]", "")).unwrap().unwrap();

@@ -46,8 +46,8 @@ struct Scratch {
 
 /// Brightness, and the two differences of three colours: what is alike in them would otherwise be there three times.
 const OPPONENT: [[f32; 3]; 3] = [[0.577_350_26; 3], [0.707_106_77, -0.707_106_77, 0.0], [0.408_248_3, 0.408_248_3, -0.816_496_6]];
-/// Pictures with a smaller side have wavelets of one size.
-const TWO_SIZES_FROM: usize = 16;
+/// Pictures with a smaller side have wavelets of one size, and no scattering features unless the schema asks for them: few pixels say as much themselves.
+pub const USUAL_SIDE: usize = 16;
 /// Least variance of a group of paths, so that an even picture stays even.
 const LEAST_VARIANCE: f64 = 1e-5;
 /// Pictures with a smaller side have no scattering features.
@@ -63,7 +63,7 @@ pub fn shape(height: usize, width: usize, channels: usize) -> Option<[usize; 3]>
 fn sizes(height: usize, width: usize) -> Option<usize> {
     match height.min(width) {
         ..LEAST_SIDE => None,
-        LEAST_SIDE..TWO_SIZES_FROM => Some(1),
+        LEAST_SIDE..USUAL_SIDE => Some(1),
         _ => Some(2),
     }
 }

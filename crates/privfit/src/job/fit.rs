@@ -5,10 +5,11 @@ use super::output::Output;
 use super::release::Release;
 use crate::artifact::Artifact;
 use crate::certificate::versions;
+use crate::checkpoint::Checkpoints;
 use crate::constraint::Constraint;
 use crate::data::encode::{columns, is_sparse};
 use crate::data::load::Records;
-use crate::data::scattering::LEAST_SIDE;
+use crate::data::scattering::USUAL_SIDE;
 use crate::error::{Error, Result};
 use crate::ledger::digest;
 use crate::loss;
@@ -207,7 +208,7 @@ fn encoded_images(job: &Job) -> Job {
     let free = job.layers.is_none() && job.loss.is_none() && job.constraint == Constraint::None;
     let method = job.method == "auto" || job.method == method::network::METHOD.name;
     let known = job.settings.0.keys().all(|name| method::network::METHOD.has(name));
-    let large = shape.len() >= 2 && shape[..2].iter().all(|side| *side >= LEAST_SIDE);
+    let large = shape.len() >= 2 && shape[..2].iter().all(|side| *side >= USUAL_SIDE);
     let possible =
         job.delta.is_some_and(|d| d > 0.0) && job.adjacency != Adjacency::AddRemove && job.schema.target.weights.is_empty();
     let classes = matches!(job.schema.target.values, TargetValues::Classes(_) | TargetValues::Positive(_));
@@ -264,6 +265,21 @@ impl Release for Prepared {
         Ok(Output::Model(Box::new(self.train(&data, engine, entropy, progress)?)))
     }
 
+    fn resumable(&self) -> bool {
+        self.method.can.resumable
+    }
+
+    fn run_kept(
+        &self,
+        data: Dataset,
+        engine: &dyn Engine,
+        entropy: &Entropy,
+        progress: &dyn Fn(),
+        kept: &mut dyn Checkpoints,
+    ) -> Result<Output> {
+        Ok(Output::Model(Box::new(self.train_by(&data, engine, entropy, |run| self.plan.learn_kept(run, progress, kept))?)))
+    }
+
     fn read(&self, bytes: &[u8]) -> Result<Output> {
         Ok(Output::Model(Box::new(Artifact::from_bytes(bytes)?)))
     }
@@ -304,8 +320,19 @@ impl Prepared {
 
     /// Trains.
     pub fn train(&self, data: &Dataset, engine: &dyn Engine, entropy: &Entropy, progress: &dyn Fn()) -> Result<Artifact> {
+        self.train_by(data, engine, entropy, |run| self.plan.learn(run, progress))
+    }
+
+    /// Trains by one of the ways in which a plan learns.
+    fn train_by(
+        &self,
+        data: &Dataset,
+        engine: &dyn Engine,
+        entropy: &Entropy,
+        learn: impl FnOnce(&mut Run<'_>) -> Result<Learned>,
+    ) -> Result<Artifact> {
         let mut run = Run::begin(data, engine, entropy, self.plan.event())?.under(self.problem.adjacency);
-        let learned = self.plan.learn(&mut run, progress)?;
+        let learned = learn(&mut run)?;
         let released = run.close(learned)?;
         let (event, numerics) = (released.event().clone(), released.numerics());
         let outcome = Outcome { learned: released.into_value(), event, numerics, simulated: entropy.is_simulated() };

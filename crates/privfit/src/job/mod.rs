@@ -4,6 +4,7 @@ pub mod bounds;
 pub mod evaluate;
 pub mod facts;
 pub mod fit;
+pub mod kept;
 pub mod output;
 pub mod release;
 pub mod tune;

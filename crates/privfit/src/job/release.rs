@@ -1,10 +1,13 @@
 //! One kind of release, in the one order that is safe: reserve before data are opened, commit before anything is published. The command and
-//! the bindings call [`release`], so that their order can't differ.
+//! the bindings call [`release`], so that their order can't differ. A job that is kept in between (`kept.rs`) has the same order: whatever is
+//! kept was reserved as a whole before, and a process that goes on does so under the same reservation.
 
 use super::facts::PublicFacts;
+use super::kept::{CheckpointArguments, InLedger, state_of};
 use super::output::Output;
 use crate::artifact::LARGEST;
 use crate::certificate::{Declared, round_up};
+use crate::checkpoint::Checkpoints;
 use crate::data::load::Records;
 use crate::error::{Error, Result};
 use crate::ledger::{Ledger, Position, Request, Reserved, digest, random_name};
@@ -34,8 +37,32 @@ pub trait Release {
     }
     /// Runs on the records.
     fn run(&self, data: Dataset, engine: &dyn Engine, entropy: &Entropy, progress: &dyn Fn()) -> Result<Output>;
+    /// Whether a run that is under way can be kept, so that another process goes on with it.
+    fn resumable(&self) -> bool {
+        false
+    }
+    /// The same as `run`, where the run is kept in between and goes on from what was kept; only where it is `resumable`.
+    fn run_kept(
+        &self,
+        data: Dataset,
+        engine: &dyn Engine,
+        entropy: &Entropy,
+        progress: &dyn Fn(),
+        _: &mut dyn Checkpoints,
+    ) -> Result<Output> {
+        self.run(data, engine, entropy, progress)
+    }
     /// Reads what it released before.
     fn read(&self, bytes: &[u8]) -> Result<Output>;
+
+    /// Digest of everything that the job says and that its noise comes from: a simulation never becomes a private run, nor another one. None if
+    /// a run can't be kept.
+    fn run_digest(&self, entropy: &Entropy) -> Option<String> {
+        let seed = entropy.seed().map_or("private".to_string(), |seed| format!("simulated {seed}"));
+        let (adjacency, statement) = (self.facts().adjacency.name(), self.statement().to_string());
+        let says = ["checkpoint", self.kind(), env!("CARGO_PKG_VERSION"), adjacency, &seed, &statement];
+        self.resumable().then(|| digest(&says.map(str::as_bytes)))
+    }
 
     /// What it asks of a ledger, under a name.
     fn request(&self, name: &str) -> Result<Request> {
@@ -46,6 +73,7 @@ pub trait Release {
             digest: digest(&[kind.as_bytes(), version.as_bytes(), name.as_bytes(), statement.as_bytes()]),
             scope: self.facts().scope()?,
             event: self.event().clone(),
+            resumable: false,
         })
     }
 }
@@ -109,21 +137,26 @@ struct Spent {
     ledger: Ledger,
     name: String,
     position: Position,
+    /// Which process of the request this is, and what the ones before it kept.
+    attempt: u64,
+    state: Option<Vec<u8>>,
 }
 
 impl LedgerSession {
     /// Spends. When this returns it is on the disk.
-    fn reserve(mut self, release: &dyn Release) -> Result<Reservation> {
+    fn reserve(mut self, release: &dyn Release, resumable: bool) -> Result<Reservation> {
         let name = match self.request {
             Some(name) => name,
             None => random_name()?,
         };
-        let wanted = release.request(&name)?;
+        let wanted = Request { resumable, ..release.request(&name)? };
         (self.announce)(&name);
-        Ok(match self.ledger.reserve(&wanted)? {
-            Reserved::Before(bytes) => Reservation::Before(name, bytes),
-            Reserved::Now(position) => Reservation::Now(Spent { ledger: self.ledger, name, position }),
-        })
+        let (position, attempt, state) = match self.ledger.reserve(&wanted)? {
+            Reserved::Before(bytes) => return Ok(Reservation::Before(name, bytes)),
+            Reserved::Now(position) => (position, 1, None),
+            Reserved::Again { position, attempt, state } => (position, attempt, state),
+        };
+        Ok(Reservation::Now(Spent { ledger: self.ledger, name, position, attempt, state }))
     }
 
     /// What was released under the name of the request.
@@ -135,7 +168,7 @@ impl LedgerSession {
 impl Spent {
     /// Writes down what is released; after that it may be published.
     fn commit(&mut self, bytes: &[u8]) -> Result<()> {
-        self.ledger.commit(&self.position.request, bytes.to_vec())
+        self.ledger.commit_attempt(&self.position.request, self.attempt, bytes.to_vec())
     }
 
     fn undelivered(&self, committed: bool) -> impl Fn(Error) -> Error {
@@ -169,6 +202,8 @@ pub struct Context<'a> {
     pub declared: Declared,
     /// Where the release goes, if it is to be a file.
     pub out: Option<OutputTarget<'a>>,
+    /// Where the run is kept in between, if it is.
+    pub checkpoint: Option<CheckpointArguments<'a>>,
     /// Called when everything is reserved and the records are about to be read.
     pub opening: &'a dyn Fn(),
     /// Called when the records are read and the run begins.
@@ -194,6 +229,11 @@ pub struct Delivered {
 pub fn release(release: &dyn Release, context: Context<'_>) -> Result<Delivered> {
     let (engine, place) = (context.engine, context.engine.place());
     check_engine(release.needs(), engine)?;
+    if place.processes > 1 && context.checkpoint.is_some() {
+        return Err(
+            Error::misuse("several processes can't be stopped and gone on with: use one, or leave out ").naming("checkpoint")
+        );
+    }
     if place.processes == 1 {
         return lead(release, context, &|| Ok(()));
     }
@@ -231,11 +271,24 @@ pub fn check_engine(needs: Needs, engine: &dyn Engine) -> Result<()> {
 }
 
 /// Opens the data and runs. A mistake while data are open is reported as a failure of the host, whatever it is: its text could tell.
-fn run(release: &dyn Release, context: &Context<'_>, position: Option<&Position>) -> Result<Output> {
+fn run(
+    release: &dyn Release,
+    context: &Context<'_>,
+    position: Option<&Position>,
+    kept: Option<(u64, &mut dyn Checkpoints)>,
+) -> Result<Output> {
     (context.opening)();
     let data = release.open(context.source, context.entropy)?;
     (context.opened)();
-    let output = release.run(data, context.engine, context.entropy, context.progress).map_err(|error| match error {
+    let (engine, entropy, progress) = (context.engine, context.entropy, context.progress);
+    let output = match kept {
+        None => release.run(data, engine, entropy, progress),
+        Some((done, kept)) => {
+            context.checkpoint.iter().filter(|_| done > 0).for_each(|c| (c.resumed)(done));
+            release.run_kept(data, engine, entropy, progress, kept)
+        }
+    };
+    let output = output.map_err(|error| match error {
         Error::Misuse(_) => Error::Host,
         other => other,
     })?;
@@ -247,7 +300,7 @@ fn follow(release: &dyn Release, context: Context<'_>) -> Result<Delivered> {
     if context.engine.agree(&[])? != GO {
         return Err(Error::refused("this request was released before, and the first process delivers it again"));
     }
-    run(release, &context, None).inspect_err(|_| context.engine.abandon())?;
+    run(release, &context, None, None).inspect_err(|_| context.engine.abandon())?;
     let bytes = context.engine.agree(&[])?;
     Ok(Delivered { output: release.read(&bytes)?, bytes, before: false, request: None })
 }
@@ -255,8 +308,21 @@ fn follow(release: &dyn Release, context: Context<'_>) -> Result<Delivered> {
 /// The first process, or the only one.
 fn lead(release: &dyn Release, mut context: Context<'_>, begin: &dyn Fn() -> Result<()>) -> Result<Delivered> {
     let out = context.out;
-    out.map_or(Ok(()), |out| out.check(context.ledger.as_mut()))?;
-    let mut spent = match context.ledger.take().map(|ledger| ledger.reserve(release)).transpose()? {
+    let has_ledger = context.ledger.is_some();
+    let kept = context
+        .checkpoint
+        .as_ref()
+        .map(|c| c.check(release.run_digest(context.entropy), release.steps(), has_ledger))
+        .transpose()?;
+    let mut file = context.checkpoint.as_ref().zip(kept.as_ref()).map_or(Ok(None), |(c, kept)| c.find(kept))?;
+    // Where all steps are done the file may be there already: whoever wrote it did not live to say so.
+    if file.as_ref().is_none_or(|file| !file.is_complete()) {
+        out.map_or(Ok(()), |out| out.check(context.ledger.as_mut()))?;
+    }
+    if let (None, Some(c), Some(kept)) = (&file, &context.checkpoint, &kept) {
+        file = c.create(kept)?;
+    }
+    let mut spent = match context.ledger.take().map(|ledger| ledger.reserve(release, kept.is_some())).transpose()? {
         None => None,
         Some(Reservation::Now(spent)) => Some(spent),
         Some(Reservation::Before(name, bytes)) => {
@@ -264,19 +330,43 @@ fn lead(release: &dyn Release, mut context: Context<'_>, begin: &dyn Fn() -> Res
             return Ok(Delivered { output: release.read(&bytes)?, bytes, before: true, request: Some(name) });
         }
     };
+    let position = spent.as_ref().map(|s| s.position.clone());
+    let mut in_ledger = match (&mut spent, &kept) {
+        (Some(Spent { ledger, position, attempt, state, .. }), Some(kept)) => {
+            let found = state.take().map_or(Ok(None), |bytes| state_of(kept, &bytes))?;
+            Some(InLedger { ledger, request: position.request.clone(), attempt: *attempt, kept, found })
+        }
+        _ => None,
+    };
+    let done =
+        file.as_ref().map_or(0, |f| f.done()).max(in_ledger.as_ref().and_then(|l| l.found.as_ref()).map_or(0, |s| s.steps));
+    let keeper = match (&mut file, &mut in_ledger) {
+        (Some(file), _) => Some((done, file as &mut dyn Checkpoints)),
+        (None, Some(in_ledger)) => Some((done, in_ledger as &mut dyn Checkpoints)),
+        _ => None,
+    };
     begin()?;
     // Whatever fails from here on, what was reserved stays spent, and whoever reads the message should know.
-    let output = run(release, &context, spent.as_ref().map(|s| &s.position)).map_err(|error| match error {
-        error @ Error::Misuse(_) if spent.is_some() => error.text(" (what was reserved stays spent)"),
+    let output = run(release, &context, position.as_ref(), keeper).map_err(|error| match error {
+        error @ Error::Misuse(_) if has_ledger => error.text(" (what was reserved stays spent)"),
         other => other,
     })?;
     let bytes = output.bytes()?;
     if let Some(spent) = &mut spent {
-        spent.commit(&bytes).map_err(spent.undelivered(false))?;
+        spent.commit(&bytes).map_err(|error| match error {
+            // It is known not to be committed, and whoever asks again goes on.
+            error @ Error::Refused(_) if kept.is_some() => error,
+            other => spent.undelivered(false)(other),
+        })?;
     }
-    out.map_or(Ok(()), |out| out.publish(&bytes)).map_err(|error| match &spent {
-        Some(spent) => spent.undelivered(true)(error),
-        None => Error::output(format!("{error}; what was made is lost, and another run has a privacy cost of its own")),
+    out.map_or(Ok(()), |out| out.publish(&bytes)).map_err(|error| match (&spent, &file) {
+        (Some(spent), _) => spent.undelivered(true)(error),
+        (None, Some(_)) => Error::output(format!("{error}; nothing is lost: run the job again, which takes no step again")),
+        (None, None) => Error::output(format!("{error}; what was made is lost, and another run has a privacy cost of its own")),
     })?;
+    // Only what is durable elsewhere may go.
+    if out.is_some() {
+        file.map_or(Ok(()), |file| file.finish())?;
+    }
     Ok(Delivered { output, bytes, before: false, request: spent.map(|s| s.name) })
 }

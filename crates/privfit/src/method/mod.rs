@@ -36,6 +36,7 @@ mod vector_noise;
 pub(crate) mod weighted_columns;
 
 use crate::additive::AdditiveModel;
+use crate::checkpoint::Checkpoints;
 use crate::constraint::Constraint;
 use crate::data::cells::CellGrid;
 use crate::data::encode::Column;
@@ -214,6 +215,8 @@ pub struct Capabilities {
     pub of_cells: bool,
     /// It trains a network.
     pub of_layers: bool,
+    /// A run that is under way can be kept, so that another process goes on with it.
+    pub resumable: bool,
 }
 
 /// Points that stand for all rows.
@@ -245,6 +248,7 @@ impl Capabilities {
         noise_at_the_end: false,
         of_cells: false,
         of_layers: false,
+        resumable: false,
     };
 
     /// Rests on a theorem about minimisers or distances of iterates, with proved errors of solver and floating point.
@@ -369,6 +373,10 @@ pub trait Plan: Send + Sync {
     /// Runs, and returns what was learned; most methods have weights for rows as they are.
     fn learn(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Learned> {
         Ok(self.learned(self.run(run, progress)?))
+    }
+    /// The same as `learn`, where the run is kept in between and goes on from what was kept; only where the method is `resumable`.
+    fn learn_kept(&self, run: &mut Run<'_>, progress: &dyn Fn(), _: &mut dyn Checkpoints) -> Result<Learned> {
+        self.learn(run, progress)
     }
     /// What the numbers of `run` say.
     fn learned(&self, numbers: Vec<f64>) -> Learned {

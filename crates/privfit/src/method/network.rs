@@ -7,6 +7,9 @@
 //! added to the sensitivity (`network/blocks.rs`, `query/blocks.rs` of the kernel), so that the guarantee is for the arithmetic that runs. The accountant composes the exact privacy loss of
 //! sampled Gaussians. Layers that mix examples do not exist. Weights begin at public random numbers, and everything after the noise is free: momentum, Adam, averages.
 //!
+//! *Checkpoints.* Weights, moments and the sum of the last iterates are functions of the noisy sums so far, and are all that later steps need. Kept after a
+//! step, they are the same numbers in another process, to the bit (`checkpoint/mod.rs`).
+//!
 //! *Accuracy.* Large samples and few passes; bounded activations (tanh) lose less to the clip than others.
 //!
 //! *Needs.* Classes or a number, delta > 0, zero-out or replace-one, units of one row. Time: `sampling_rate` x steps passes over the data.
@@ -15,6 +18,7 @@
 
 use super::settings::settings;
 use super::{Capabilities, Learned, Method, Plan, Problem, rounded};
+use crate::checkpoint::{Checkpoints, State};
 use crate::error::{Error, Result};
 use crate::network::{History, Layer, Network, NetworkModel, Recorder, layers_of, usual_layers};
 use crate::schema::{Features, Scaling};
@@ -67,6 +71,7 @@ pub(crate) const METHOD: Method = Method {
         of_layers: true,
         // Private scores of a network are not written, and a run without a score would release nothing but zeros.
         tunable: false,
+        resumable: true,
         // The error of the arithmetic is derived in `network/blocks.rs`; the kernel has no proof of it.
         numerics: Numerics::Float,
         ..Capabilities::ANY
@@ -183,6 +188,128 @@ impl Networks {
         let shrinks = if self.settings.decay > 0.0 { (left / self.settings.decay).min(1.0) } else { 1.0 };
         self.learning_rate * grows * shrinks
     }
+
+    /// Where the descent begins.
+    fn begin(&self) -> Iterate {
+        let d = self.network.dimension();
+        let weights = self.network.initial();
+        Iterate {
+            recorder: Recorder::new(self.steps, self.mechanism.standard_deviation() / self.divide, &weights),
+            weights,
+            first: vec![0.0; d],
+            second: vec![0.0; if self.settings.adam { d } else { 0 }],
+            average: vec![0.0; d],
+            averaged: 0.0,
+        }
+    }
+
+    /// Takes one step, from 0, along a noisy sum: nothing else of the records is in it.
+    fn step(&self, at: &mut Iterate, step: u64, sum: &[f64]) {
+        let rate = self.rate(step);
+        if self.settings.adam {
+            // Both moments begin at zero, which is taken out; of the second, what is known to be noise as well.
+            let noise_variance = (self.mechanism.standard_deviation() / self.divide).powi(2);
+            let t = (step + 1) as i32;
+            let [one, two] = ADAM.map(|keep| 1.0 - keep.powi(t));
+            for (((w, m), v), s) in at.weights.iter_mut().zip(&mut at.first).zip(&mut at.second).zip(sum) {
+                let g = s / self.divide;
+                *m = ADAM[0] * *m + (1.0 - ADAM[0]) * g;
+                *v = ADAM[1] * *v + (1.0 - ADAM[1]) * g * g;
+                let square = (*v / two - noise_variance).max(LEAST * noise_variance).max(1e-20);
+                *w -= rate * *m / one / square.sqrt();
+            }
+        } else {
+            for ((w, m), s) in at.weights.iter_mut().zip(&mut at.first).zip(sum) {
+                *m = self.settings.momentum * *m - rate * s / self.divide;
+                *w += *m;
+            }
+        }
+        at.recorder.step(sum, self.divide, rate, &at.weights);
+        if (step + 1) as f64 > (1.0 - self.settings.averaged) * self.steps as f64 {
+            at.averaged += 1.0;
+            at.average.iter_mut().zip(&at.weights).for_each(|(a, w)| *a += w);
+        }
+    }
+
+    /// All steps, or those that no other process has done.
+    fn descend(&self, run: &mut Run<'_>, progress: &dyn Fn(), mut kept: Option<&mut dyn Checkpoints>) -> Result<Vec<f64>> {
+        let d = self.network.dimension();
+        let clipping = if self.settings.automatic { Clipping::Automatic(MORE) } else { Clipping::Norm };
+        let (mut at, mut done) = (self.begin(), 0);
+        let everyone = run.everyone()?;
+        if let Some(State { steps, executed, numbers }) = kept.as_mut().and_then(|kept| kept.found()) {
+            at.fill(numbers)?;
+            // Each step is one release, which the plan admits here for good.
+            if executed.count() != steps {
+                return Err(not_ours());
+            }
+            run.resume(&executed)?;
+            done = steps;
+        }
+        for step in done..self.steps {
+            let prepared = self.network.prepare(&at.weights);
+            let blocks = self.network.blocks(&prepared, clipping);
+            let sum = run.at(&self.mechanism, |run, scale| {
+                let noise = run.draw(&scale, d)?;
+                let value = match self.sampled {
+                    None => everyone.sum_blocks(&noise, &blocks)?,
+                    Some(rate) => run.poisson(rate)?.sum_blocks(&noise, &blocks)?,
+                };
+                run.release(noise, &value)
+            })?;
+            self.step(&mut at, step, &sum);
+            if let Some(kept) = kept.as_mut().filter(|kept| kept.due(step + 1)) {
+                kept.keep(State { steps: step + 1, executed: run.executed()?, numbers: at.numbers() })?;
+            }
+            progress();
+        }
+        Ok(at.answer())
+    }
+}
+
+/// Where a descent stands: all that the next step needs, and all of it computed from released sums.
+struct Iterate {
+    weights: Vec<f64>,
+    first: Vec<f64>,
+    second: Vec<f64>,
+    average: Vec<f64>,
+    averaged: f64,
+    recorder: Recorder,
+}
+
+impl Iterate {
+    /// As lists, for a checkpoint.
+    fn numbers(&self) -> Vec<Vec<f64>> {
+        let own = [&self.weights, &self.first, &self.second, &self.average].map(Vec::clone);
+        own.into_iter().chain([vec![self.averaged], self.recorder.numbers()]).collect()
+    }
+
+    /// Takes the lists of a checkpoint, which must have the lengths of this one.
+    fn fill(&mut self, numbers: Vec<Vec<f64>>) -> Result<()> {
+        let lengths = |lists: &[Vec<f64>]| lists.iter().map(Vec::len).collect::<Vec<_>>();
+        if lengths(&numbers) != lengths(&self.numbers()) {
+            return Err(not_ours());
+        }
+        if let Ok([weights, first, second, average, averaged, recorded]) = <[Vec<f64>; 6]>::try_from(numbers) {
+            self.recorder.go_on(&recorded, &weights);
+            (self.weights, self.first, self.second, self.average, self.averaged) = (weights, first, second, average, averaged[0]);
+        }
+        Ok(())
+    }
+
+    /// The average of the last iterates, or the last one.
+    fn answer(mut self) -> Vec<f64> {
+        if self.averaged > 0.0 {
+            self.average.iter_mut().for_each(|a| *a /= self.averaged);
+            return self.recorder.with(self.average);
+        }
+        self.recorder.with(self.weights)
+    }
+}
+
+/// A whole checkpoint of this very job that does not hold what its runs write.
+fn not_ours() -> Error {
+    Error::damaged("the checkpoint does not hold a state of this network: restore it; without it the run can't go on")
 }
 
 impl Plan for Networks {
@@ -224,54 +351,11 @@ impl Plan for Networks {
     }
 
     fn run(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Vec<f64>> {
-        let d = self.network.dimension();
-        let clipping = if self.settings.automatic { Clipping::Automatic(MORE) } else { Clipping::Norm };
-        let (mut weights, mut average, mut averaged) = (self.network.initial(), vec![0f64; d], 0.0);
-        let (mut first, mut second) = (vec![0f64; d], vec![0f64; if self.settings.adam { d } else { 0 }]);
-        let everyone = run.everyone()?;
-        let noise_variance = (self.mechanism.standard_deviation() / self.divide).powi(2);
-        let mut recorder = Recorder::new(self.steps, noise_variance.sqrt(), &weights);
-        for step in 0..self.steps {
-            let prepared = self.network.prepare(&weights);
-            let blocks = self.network.blocks(&prepared, clipping);
-            let sum = run.at(&self.mechanism, |run, scale| {
-                let noise = run.draw(&scale, d)?;
-                let value = match self.sampled {
-                    None => everyone.sum_blocks(&noise, &blocks)?,
-                    Some(rate) => run.poisson(rate)?.sum_blocks(&noise, &blocks)?,
-                };
-                run.release(noise, &value)
-            })?;
-            let rate = self.rate(step);
-            if self.settings.adam {
-                // Both moments begin at zero, which is taken out; of the second, what is known to be noise as well.
-                let t = (step + 1) as i32;
-                let [one, two] = ADAM.map(|keep| 1.0 - keep.powi(t));
-                for (((w, m), v), s) in weights.iter_mut().zip(&mut first).zip(&mut second).zip(&sum) {
-                    let g = s / self.divide;
-                    *m = ADAM[0] * *m + (1.0 - ADAM[0]) * g;
-                    *v = ADAM[1] * *v + (1.0 - ADAM[1]) * g * g;
-                    let square = (*v / two - noise_variance).max(LEAST * noise_variance).max(1e-20);
-                    *w -= rate * *m / one / square.sqrt();
-                }
-            } else {
-                for ((w, m), s) in weights.iter_mut().zip(&mut first).zip(&sum) {
-                    *m = self.settings.momentum * *m - rate * s / self.divide;
-                    *w += *m;
-                }
-            }
-            recorder.step(&sum, self.divide, rate, &weights);
-            if (step + 1) as f64 > (1.0 - self.settings.averaged) * self.steps as f64 {
-                averaged += 1.0;
-                average.iter_mut().zip(&weights).for_each(|(a, w)| *a += w);
-            }
-            progress();
-        }
-        if averaged > 0.0 {
-            average.iter_mut().for_each(|a| *a /= averaged);
-            return Ok(recorder.with(average));
-        }
-        Ok(recorder.with(weights))
+        self.descend(run, progress, None)
+    }
+
+    fn learn_kept(&self, run: &mut Run<'_>, progress: &dyn Fn(), kept: &mut dyn Checkpoints) -> Result<Learned> {
+        Ok(self.learned(self.descend(run, progress, Some(kept))?))
     }
 
     fn learned(&self, mut numbers: Vec<f64>) -> Learned {

@@ -75,7 +75,7 @@ impl History {
 }
 
 /// Keeps a history while a run goes on.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub(crate) struct Recorder {
     history: History,
     /// Steps that were recorded.
@@ -116,6 +116,25 @@ impl Recorder {
         }
     }
 
+    /// All that the next step needs but the weights, in a list whose length does not change: for a checkpoint.
+    pub(crate) fn numbers(&self) -> Vec<f64> {
+        let mut out = vec![self.done as f64];
+        out.extend(self.open);
+        out.extend(self.history.points.iter().flat_map(|p| [p.step as f64, p.noisy, p.signal, p.learning_rate, p.moved]));
+        out.resize(1 + self.open.len() + MOST_POINTS * WIDTH, 0.0);
+        out
+    }
+
+    /// Goes on from such a list, at these weights.
+    pub(crate) fn go_on(&mut self, numbers: &[f64], weights: &[f64]) {
+        let [done, a, b, c, d, rest @ ..] = numbers else { return };
+        (self.done, self.open) = (*done as u64, [*a, *b, *c, *d]);
+        let points = self.done * self.history.steps.min(MOST_POINTS as u64) / self.history.steps.max(1);
+        let point = |n: &[f64]| Point { step: n[0] as u64, noisy: n[1], signal: n[2], learning_rate: n[3], moved: n[4] };
+        self.history.points = rest.chunks_exact(WIDTH).take(points as usize).map(point).collect();
+        self.weights.copy_from_slice(weights);
+    }
+
     /// The weights that a run gives, with the history at their end.
     pub(crate) fn with(self, mut weights: Vec<f64>) -> Vec<f64> {
         self.history.append(&mut weights);
@@ -143,6 +162,29 @@ mod tests {
         let history = History::split(&mut numbers, 4).unwrap();
         assert_eq!(numbers, [7.0; 4]);
         history
+    }
+
+    /// A recorder that goes on from the numbers of another gives the same history, wherever it was interrupted.
+    #[test]
+    fn interruptions_change_nothing() {
+        let step = |recorder: &mut Recorder, step: u64| {
+            let weights = [step as f64, 1.0, 0.5 * step as f64, 0.0];
+            recorder.step(&[step as f64, 2.0, 3.0, 4.0], 7.0, 0.1 * step as f64, &weights);
+            weights
+        };
+        for steps in [1, 7, 50, 120] {
+            let mut whole = Recorder::new(steps, 0.5, &[0.0; 4]);
+            (0..steps).for_each(|s| _ = step(&mut whole, s));
+            for cut in [0, 1, steps / 2, steps - 1] {
+                let (mut first, mut weights) = (Recorder::new(steps, 0.5, &[0.0; 4]), [0.0; 4]);
+                (0..cut).for_each(|s| weights = step(&mut first, s));
+                let mut second = Recorder::new(steps, 0.5, &[0.0; 4]);
+                assert_eq!(first.numbers().len(), second.numbers().len());
+                second.go_on(&first.numbers(), &weights);
+                (cut..steps).for_each(|s| _ = step(&mut second, s));
+                assert_eq!(second.history, whole.history, "{cut} of {steps}");
+            }
+        }
     }
 
     #[test]

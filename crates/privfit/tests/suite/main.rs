@@ -3,6 +3,7 @@
 mod auditor;
 mod broken;
 mod certificate;
+mod checkpoint;
 mod conformance;
 mod flaws;
 mod formats;

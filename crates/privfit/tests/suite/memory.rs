@@ -106,6 +106,7 @@ fn released(job: &Job, source: &dyn Records, ledger: Option<LedgerSession>, seed
         ledger,
         declared: Declared::default(),
         out: None,
+        checkpoint: None,
         opening: &|| {},
         opened: &|| {},
         progress: &|| {},

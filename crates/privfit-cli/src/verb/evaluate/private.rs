@@ -67,6 +67,7 @@ impl Private {
             ledger: self.ledger_arguments.session()?,
             declared: Declared::default(),
             out: None,
+            checkpoint: None,
             opening: &|| reading.set(Some(Reading::new("reading", format == Format::Text))),
             opened: &|| {},
             progress: &|| {},

@@ -118,6 +118,7 @@ impl Bounds {
             ledger: self.ledger_arguments.session()?,
             declared: Declared::default(),
             out: Some(target),
+            checkpoint: None,
             opening: &|| reading.set(Some(Reading::new("reading", self.format == Format::Text))),
             opened: &|| {},
             progress: &|| {},

@@ -14,6 +14,7 @@ mod kills;
 mod power;
 mod races;
 mod recorder;
+mod resumed;
 mod scene;
 mod server;
 mod team;

@@ -29,6 +29,7 @@ pub(crate) fn request(name: &str) -> Request {
         job: "fit".into(),
         digest: digest(&[name.as_bytes()]),
         scope: scope(),
+        resumable: false,
         event: Event::Pure { epsilon: 0.1, replace_factor: 2.0 },
     }
 }
@@ -54,7 +55,7 @@ fn worker() {
                 std::fs::OpenOptions::new().write(true).create_new(true).open(file).unwrap();
                 ledger.commit(&job.digest, job.name.clone().into_bytes()).unwrap();
             }
-            Ok(Reserved::Before(_)) => panic!("nobody else has this name"),
+            Ok(Reserved::Before(_) | Reserved::Again { .. }) => panic!("nobody else has this name"),
             Err(privfit::Error::Refused(text)) if text.contains("budget") => {}
             Err(other) => panic!("{}: {other}", job.name),
         }

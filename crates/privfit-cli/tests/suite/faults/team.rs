@@ -2,11 +2,30 @@
 
 use crate::faults::checks::{again, finish, sound};
 use crate::faults::kills::times;
-use crate::faults::races::{last_one, make, race};
+use crate::faults::races::{last_one, make, race, request};
 use crate::faults::scene::Scene;
 use crate::faults::server::Server;
 use crate::faults::tracer::{Act, run};
+use privfit::ledger::chain::MacKey;
+use privfit::ledger::{Ledger, Request, Reserved};
 use std::time::Duration;
+
+/// A request whose state a server keeps: whoever asks last goes on, and nobody else writes.
+fn goes_on(place: &str) {
+    let job = Request { resumable: true, ..request("kept") };
+    let mut first = make(place, "3.7");
+    assert!(matches!(first.reserve(&job), Ok(Reserved::Now(_))));
+    first.keep(&job.digest, 1, b"one".to_vec()).unwrap();
+    first.keep(&job.digest, 1, b"one and more".to_vec()).unwrap();
+    let mut second = Ledger::open(place, MacKey::default()).unwrap();
+    let Reserved::Again { attempt: 2, state: Some(state), .. } = second.reserve(&job).unwrap() else { panic!() };
+    assert_eq!(state, b"one and more");
+    assert_eq!(first.keep(&job.digest, 1, b"late".to_vec()).unwrap_err().code(), 1);
+    assert_eq!(first.commit(&job.digest, b"late".to_vec()).unwrap_err().code(), 1);
+    second.commit_attempt(&job.digest, 2, b"model".to_vec()).unwrap();
+    assert_eq!(first.reserve(&job).unwrap(), Reserved::Before(b"model".to_vec()));
+    assert_eq!(first.status().unwrap().spent.jobs, 1);
+}
 
 #[test]
 fn everything_again() {
@@ -26,6 +45,7 @@ fn everything_again() {
         println!("{name} with a server: {busy} busy, {first} came too late, {second} came first");
         assert!(first > 0 && second > 0);
     }
+    goes_on(&server.ledger("kept"));
     // Files that killed runs left behind belong to other ledgers.
     scene.restore(&[]);
     let place = server.ledger("kills");

@@ -207,6 +207,7 @@ fn released(job: &dyn Release, source: &Part, engine: &dyn Engine, seed: u64) ->
         ledger: None,
         declared: Declared::default(),
         out: None,
+        checkpoint: None,
         opening: &|| {},
         opened: &|| {},
         progress: &|| {},

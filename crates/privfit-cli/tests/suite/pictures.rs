@@ -215,6 +215,16 @@ fn wrong_places_are_named() {
     here.refused(&onto_itself, 2, "needed for the job itself");
     here.refused("schema init empty", 2, "no picture in empty");
     here.refused("schema validate --schema schema.toml --data empty", 2, "no picture in empty");
+    // Public rows that lie in the private ones, or the other way round, are private.
+    for (data, public) in
+        [("pets", "pets/cat"), ("pets/cat", "pets"), ("pets.zip", "./pets.zip/train"), ("pets.zip/train", "pets.zip")]
+    {
+        let job = format!(
+            "data = {data:?}\nschema = \"schema.toml\"\nepsilon = 1\ndelta = 1e-4\nout = \"m.json\"\nmethod = \"objective\"\n[tune.grid]\nridge = [3, 30]\n"
+        );
+        here.write("job.toml", job);
+        here.refused(&format!("tune job.toml --public {public}"), 2, "holds the private records");
+    }
     // Under add-remove the number of records is private: nobody learns that there are none.
     let line = fit("--data empty --adjacency add-remove --rows 30 --method noisy-gd --set steps=2 --allow-large-delta");
     let empty = here.run(&line);

@@ -10,7 +10,7 @@ const TRAIN: &str = "--epsilon 1 --delta 1e-8 --out model.json";
 
 const CASES: &[Case] = &[
     ("fit --data none.csv --schema good.toml TRAIN", 2, "cannot open none.csv", "check the path"),
-    ("fit --data folder --schema good.toml TRAIN", 2, "not a regular file", "write the records to one"),
+    ("fit --data folder --schema good.toml TRAIN", 2, "read as pictures", "kind = \"image\" in [features]"),
     ("fit --data empty.csv --schema good.toml TRAIN", 2, "no header", "names of the columns"),
     ("fit --data rows.csv --schema none.toml TRAIN", 2, "cannot read the schema", "check the path"),
     ("fit --data rows.csv --schema folder TRAIN", 2, "cannot read the schema", "check the path"),
@@ -61,7 +61,7 @@ const CASES: &[Case] = &[
     ("ledger create x.ledger --schema good.toml --epsilon many --delta 1e-8", 2, "many", "after the point"),
     ("audit sensitivity", 2, "no method", "transfer-convex"),
     ("schema init none.csv", 2, "cannot open", "check the path"),
-    ("schema init folder", 2, "is a directory", "give a file of it"),
+    ("schema init folder", 2, "no picture in folder", "a folder for each class"),
     ("schema check broken.toml", 2, "line 2, column", "correct that line"),
     ("schema validate --schema good.toml --data none.csv", 2, "cannot open", "check the path"),
     ("account", 2, "needs --noise-multiplier", "--loss and --epsilon"),

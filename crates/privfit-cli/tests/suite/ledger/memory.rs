@@ -32,6 +32,7 @@ fn forged_counts_end_before_anything_is_spent() {
     npy(&here.join("x.npy"), "(1099511627776, 10)", 0);
     npy(&here.join("y.npy"), "(1099511627776,)", 0);
     npy(&here.join("few.npy"), "(40, 10)", 400);
+    npy(&here.join("forty.npy"), "(40,)", 40);
     idx(&here.join("x.idx"), &[u32::MAX, 28, 28]);
     idx(&here.join("y.idx"), &[u32::MAX]);
     here.ok("ledger create l --schema s.toml --epsilon 2 --delta 1e-6");
@@ -39,7 +40,7 @@ fn forged_counts_end_before_anything_is_spent() {
         ("x.npy --labels y.npy --schema dense.toml", HOST, 3),
         ("x.idx --labels y.idx --schema image.toml", HOST, 3),
         ("few.npy --labels y.npy --schema dense.toml", HOST, 3),
-        ("few.npy --labels few.npy few.npy --schema dense.toml", "40 records and 80 labels", 2),
+        ("few.npy --labels forty.npy forty.npy --schema dense.toml", "40 records and 80 labels", 2),
     ] {
         let line = format!("fit --data {files} --epsilon 0.5 --delta 1e-14 --out m.json --ledger l");
         let done = here.command(&line).output().unwrap();

@@ -166,6 +166,17 @@ impl Network {
         }
     }
 
+    /// The gradient of one encoded row, as it is before its clip; for audits.
+    pub(crate) fn gradient(&self, prepared: &[f32], row: &[f32], label: f32) -> Vec<f32> {
+        let (mut scratch, mut out) = (vec![0f32; self.program.scratch], vec![0f32; self.dimension()]);
+        let row: Vec<f32> = row.iter().map(|x| x * self.scale + self.shift).collect();
+        self.enter(&row, &mut scratch);
+        forward(&self.program, prepared, &mut scratch, 1);
+        backward(&self.program, prepared, self.goal, &[label], &mut scratch, &mut [0f32]);
+        weighted(&self.program, &[1.0], &mut scratch, &mut out);
+        out
+    }
+
     /// Brings scaled rows, one after the other, into the input area.
     #[inline(always)]
     fn enter(&self, rows: &[f32], scratch: &mut [f32]) {

@@ -131,7 +131,7 @@ fn one_example_moves_integers_by_at_most_the_sensitivity() {
         for ((count, out, other), grade) in entries.iter().zip(["bounded", "exact"]) {
             println!("network {which}, {grade}: {count} examples, at most {out:.6} of the sensitivity, {other:.6} if replaced");
             // An example does reach its clip.
-            assert!(*count > 0 && *out > 0.9 && *other > 0.9, "network {which}, {grade}: {count} {out} {other}");
+            assert!(*count > 0 && *out > 0.9 && *other > 0.5, "network {which}, {grade}: {count} {out} {other}");
         }
     }
 }

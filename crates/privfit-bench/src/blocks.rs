@@ -14,6 +14,7 @@ fn free(dimension: usize) -> Blockwise<'static> {
         name: "free",
         dimension,
         error: 1e-5,
+        exact: false,
         clipping: Clipping::Norm,
         labels: (0.0, 1.0),
         parameters: &[],

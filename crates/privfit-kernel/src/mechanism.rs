@@ -70,8 +70,7 @@ impl GridKind {
             | GridKind::GradientScores { .. }
             | GridKind::VoteScores
             | GridKind::Selected { .. } => Numerics::Exact,
-            GridKind::Output { .. } => Numerics::Bounded,
-            GridKind::Blocks { .. } => Numerics::Float,
+            GridKind::Output { .. } | GridKind::Blocks { .. } => Numerics::Bounded,
         }
     }
 
@@ -316,8 +315,9 @@ impl Gaussian {
     /// relative error of one unit, and at least that of a sum of so many terms in single precision, in whatever order: 2^-24 for each.
     pub fn for_blocks(clip: f64, error: f64, noise_multiplier: f64, rows: u64, dimension: usize) -> Result<Gaussian> {
         positive("clip", clip)?;
-        if !(1e-20..=1e20).contains(&clip) {
-            return Err(Error::domain("clip", clip, "give a number from 1e-20 to 1e20: single precision has no more room"));
+        // Numbers that single precision makes 0 are far below a part of the error of such a clip, and sums far from overflow.
+        if !(1e-9..=1e20).contains(&clip) {
+            return Err(Error::domain("clip", clip, "give a number from 1e-9 to 1e20: single precision has no more room"));
         }
         if !(error >= OCCUPANCY as f64 * 0.5f64.powi(24) && error < 0.01) {
             return Err(Error::domain("block error", error, "give a relative error from 8e-6 to 0.01"));

@@ -114,7 +114,8 @@ pub(crate) fn quantise<N: Norm>(values: &mut [f64], clip: f64, per_unit: f64, bo
         if N::within(out, bound) {
             return;
         }
-        factor *= 1.0 - (2.0 / bound as f64).max(0.5f64.powi(40));
+        // More than the size of so many numbers can be off in doubles, so that a long vector is shortened and not lost.
+        factor *= 1.0 - (2.0 / bound as f64).max(0.5f64.powi(40)).max(values.len() as f64 * 0.5f64.powi(52));
     }
     out.fill(0);
 }

@@ -9,8 +9,8 @@ pub enum Numerics {
     /// Contributions are checked on integers, and the noise has its distribution exactly.
     #[default]
     Exact,
-    /// The noise has its distribution exactly; the distance of neighbours comes from a theorem, and the errors of solver and floating point
-    /// have proved bounds that are part of the sensitivity.
+    /// The noise has its distribution exactly; the distance of neighbours comes from a theorem or a clip, and the errors of solver and floating
+    /// point have proved bounds that are part of the sensitivity.
     Bounded,
     /// The sensitivity rests on a stated, not a proved, error of floating-point code.
     Float,

@@ -55,6 +55,7 @@ pub(crate) fn audit(py: Python<'_>, schema: Option<&Schema>, asked: Arguments) -
         delta: asked.delta.unwrap_or(if pure { 0.0 } else { 1e-5 }),
         adjacency,
         settings: settings(&asked.settings)?,
+        layers: None,
     };
     let json = without_lock(py, || match asked.kind.as_str() {
         "sensitivity" => sensitive(&question, asked.pairs),

@@ -26,6 +26,9 @@ fn good_methods_pass() {
     assert_eq!((found["false_alarm"].as_f64(), found["runs_per_world"].as_u64()), (Some(1e-6), Some(900)));
     let found = json(&["canaries", "--method", "noisy-gd", "--canaries", "500"]);
     assert!(found["lower_bound"]["epsilon"].as_f64().unwrap() > 1.0 && found["violated"] == false);
+    let layers = ["--method", "network", "--layers", "dense 3, tanh", "--set", "sampling_rate=1", "--set", "steps=2"];
+    let found = json(&[&["canaries", "--canaries", "500"][..], &layers].concat());
+    assert!(found["lower_bound"]["epsilon"].as_f64().unwrap() > 1.0 && found["violated"] == false && found["loss"] == "softmax");
     let found = json(&["precision", "--method", "statistics", "--runs", "100"]);
     assert!(found["grids"][0]["off"] == 0 && found["inverse"]["fits"] == 100 && found["violated"] == false);
     let out = audit(&["sensitivity", "--method", "output", "--pairs", "60"]);

@@ -6,7 +6,12 @@
 //! sum is rounded as a whole. If there are more, or if the sum is not finite, each unit is computed by itself, clipped and put on the grid on the
 //! integers, so that it adds a vector that no other unit can change. One unit more or less, or another one in its place, moves a block by its own
 //! clip (twice that), by 2E, and, where it makes the block change from one way to the other, by the rounding of c units: (c + 2) sqrt(d) steps
-//! in all. This is the sensitivity that `Gaussian::for_blocks` is made with.
+//! in all. This is the sensitivity that `Gaussian::for_blocks` is made with. It rests on the stated error, so that such a value has the grade
+//! `bounded`.
+//!
+//! *Exact.* If asked for, every unit is computed by itself, in working memory that was cleared, and what it adds is checked on the integers. The
+//! mechanism is then `Gaussian::new`, which knows no error, and the grade is `exact`: whatever the functions compute, a unit moves the sum by
+//! its clip at the most, because nothing of one unit is left for the next.
 //!
 //! How many units of a block are sampled is decided by coins alone, so that empty blocks may be skipped. Under add-remove the index of a unit
 //! depends on those before it: refused.
@@ -100,6 +105,8 @@ pub struct Blockwise<'a> {
     pub dimension: usize,
     /// Relative error that the norm of a unit, and its part of a sum, may have; enters the sensitivity.
     pub error: f64,
+    /// Whether every unit is computed by itself and checked on the integers; needs `Gaussian::new`.
+    pub exact: bool,
     /// How vectors are brought to the clip.
     pub clipping: Clipping,
     /// Labels in this range; a unit with another label adds nothing.
@@ -216,16 +223,24 @@ fn add_rounded_plain(total: &mut [i64], sum: &[f32], step: f64) {
 }
 
 impl<'d> Batch<'d> {
-    /// Sum of blocks. The mechanism must come from `Gaussian::for_blocks` with the same error.
+    /// Sum of blocks. The mechanism must come from `Gaussian::for_blocks` with the same error, or from `Gaussian::new` if units are exact.
     pub fn sum_blocks<'id>(&self, noise: &Noise<'id, L2>, blocks: &Blockwise<'_>) -> Result<Bounded<'id, L2>> {
         let dimension = blocks.dimension;
-        let GridKind::Blocks { error, .. } = noise.grid.kind else {
-            return Err(Error::Mismatch { what: "sums of blocks need Gaussian::for_blocks" });
+        let kind = match noise.grid.kind {
+            GridKind::Clipped if blocks.exact => GridKind::Clipped,
+            GridKind::Blocks { error, .. } if !blocks.exact => {
+                if !(f64::from_bits(error) >= blocks.error && blocks.error > 0.0) {
+                    return Err(Error::Mismatch { what: "Gaussian::for_blocks was made for a smaller error" });
+                }
+                GridKind::Blocks { dimension, error }
+            }
+            _ => {
+                return Err(Error::Mismatch {
+                    what: "sums of blocks need Gaussian::for_blocks, or Gaussian::new if they are exact",
+                });
+            }
         };
-        let grid = self.grid(noise, dimension, &[GridKind::Blocks { dimension, error }])?;
-        if f64::from_bits(error) < blocks.error || !(blocks.error > 0.0) {
-            return Err(Error::Mismatch { what: "Gaussian::for_blocks was made for a smaller error" });
-        }
+        let grid = self.grid(noise, dimension, &[kind])?;
         let size = units_in_block(self.origin.rate);
         let step = 1.0 / grid.unit;
         let add = |range: Range<usize>, out: &mut [i64]| {
@@ -243,11 +258,14 @@ impl<'d> Batch<'d> {
                 if units.is_empty() {
                     continue;
                 }
-                if units.len() <= OCCUPANCY && block_sum(blocks, units, grid.clip, &mut work.scratch, &mut work.sum) {
+                let together = !blocks.exact && units.len() <= OCCUPANCY;
+                if together && block_sum(blocks, units, grid.clip, &mut work.scratch, &mut work.sum) {
                     add_rounded(out, &work.sum, step);
                     continue;
                 }
                 for i in 0..units.len() {
+                    // What the unit before left there must not reach this one, whatever the functions read.
+                    work.scratch.fill(0.0);
                     if !block_sum(blocks, units.only(i), grid.clip, &mut work.scratch, &mut work.sum) {
                         continue;
                     }
@@ -278,6 +296,7 @@ mod tests {
             name: "rows",
             dimension,
             error: 1e-5,
+            exact: false,
             labels: (0.0, 1.0),
             parameters: &[],
             layout: &[],
@@ -315,19 +334,98 @@ mod tests {
 
     /// The integers of a sum over some units of a large block.
     fn integers(data: &Dataset, sampled: &[usize]) -> (Vec<i64>, u64) {
-        let mechanism = Gaussian::for_blocks(0.5, 1e-5, 1.0, 100, 9).unwrap();
+        let (value, sensitivity, _) = sum_of(data, sampled, &rows(9)).unwrap();
+        (value, sensitivity)
+    }
+
+    /// Integers, sensitivity and grid unit of a sum.
+    fn sum_of(data: &Dataset, sampled: &[usize], blocks: &Blockwise<'_>) -> Result<(Vec<i64>, u64, f64)> {
+        let mechanism = match blocks.exact {
+            true => Gaussian::new(0.5, 1.0, 100),
+            false => Gaussian::for_blocks(0.5, 1e-5, 1.0, 100, 9),
+        };
+        sum_for(&mechanism?, data, sampled, blocks)
+    }
+
+    fn sum_for(mechanism: &Gaussian, data: &Dataset, sampled: &[usize], blocks: &Blockwise<'_>) -> Result<(Vec<i64>, u64, f64)> {
         let (engine, entropy) = (Threads::new(1), Entropy::simulated(2));
         let mut run = Run::begin(data, &engine, &entropy, &Event::NotPrivate { why: "test".into() }).unwrap();
         let mut batch = run.everyone().unwrap();
         let mut marks = vec![false; data.unit_count()];
         sampled.iter().for_each(|unit_index| marks[*unit_index] = true);
         (batch.chosen, batch.origin.rate) = (Chosen::Marks(marks), Some(0.004));
-        run.at(&mechanism, |run, scale| {
+        run.at(mechanism, |run, scale| {
             let noise = run.draw(&scale, 9)?;
-            let value = batch.sum_blocks(&noise, &rows(9))?;
-            Ok((value.values.clone(), value.grid.sensitivity.zero_out))
+            let value = batch.sum_blocks(&noise, blocks)?;
+            Ok((value.values.clone(), value.grid.sensitivity.zero_out, value.grid.unit))
         })
-        .unwrap()
+    }
+
+    /// Both ways have the same sum, up to the error that the default is charged for; each takes its own mechanism only, which says its grade.
+    #[test]
+    fn exact_and_default_sums_agree() {
+        let data = data(3000, None);
+        let exact = Blockwise { exact: true, ..rows(9) };
+        for count in [1usize, 50, 128, 129] {
+            let sampled: Vec<usize> = (0..count).map(|i| i * 13 + 5).collect();
+            let (a, _, unit_a) = sum_of(&data, &sampled, &rows(9)).unwrap();
+            let (b, _, unit_b) = sum_of(&data, &sampled, &exact).unwrap();
+            let square: f64 = a.iter().zip(&b).map(|(a, b)| (*a as f64 * unit_a - *b as f64 * unit_b).powi(2)).sum();
+            let most = 0.5 * 1e-5 * count as f64 + count as f64 * 7.0 * (unit_a + unit_b);
+            assert!(square.sqrt() <= most && square > 0.0, "{count}: {} of {most}", square.sqrt());
+        }
+        let (plain, blocks) = (Gaussian::new(0.5, 1.0, 100).unwrap(), Gaussian::for_blocks(0.5, 1e-5, 1.0, 100, 9).unwrap());
+        assert!(sum_for(&plain, &data, &[5], &rows(9)).is_err() && sum_for(&blocks, &data, &[5], &exact).is_err());
+        let grade = |m: &Gaussian| crate::Mechanism::grid(m).0.kind.numerics();
+        assert_eq!((grade(&plain), grade(&blocks)), (crate::Numerics::Exact, crate::Numerics::Bounded));
+    }
+
+    /// Functions that lie about norms, add far too much, keep what they saw of other units, panic or make numbers that are none, cannot move the exact sum by
+    /// more than its sensitivity; the default trusts them, and the first of them moves it further.
+    #[test]
+    fn broken_functions_do_not_move_exact_sums_too_far() {
+        let honest = rows(9);
+        let broken = [
+            Blockwise { norms: |_, _, _, out| out.fill(0.0), ..honest },
+            Blockwise { norms: |_, _, _, out| out.fill(f32::NAN), ..honest },
+            Blockwise { norms: |_, _, _, out| out.iter_mut().enumerate().for_each(|(i, o)| *o = [0.0, -1.0][i % 2]), ..honest },
+            Blockwise {
+                weighted: |_, _, _, _, out| out.iter_mut().enumerate().for_each(|(i, o)| *o += 1e30 * (i as f32 - 4.0)),
+                ..honest
+            },
+            Blockwise { weighted: |_, _, _, _, out| out.fill(f32::INFINITY), ..honest },
+            Blockwise { weighted: |_, _, _, _, _| panic!("broken"), ..honest },
+            // The sum of all rows that went through this memory: one unit would change what all later ones add.
+            Blockwise {
+                norms: |_, _, _, out| out.fill(1e-3),
+                weighted: |_, units, _, scratch, out| {
+                    let mut row = vec![0f32; units.len() * 8];
+                    units.copy_rows(10.0, 0.0, &mut row);
+                    row.iter().for_each(|x| scratch[20] += x);
+                    out.iter_mut().zip([1.0, -1.0].iter().cycle()).for_each(|(o, s)| *o += s * scratch[20]);
+                },
+                ..honest
+            },
+        ];
+        let long = data(600, Some((0, &[0.35; 8], 1.0)));
+        let sampled: Vec<usize> = (0..150).map(|i| i * 4).collect();
+        for (number, blocks) in broken.iter().enumerate() {
+            let moved = |exact: bool, out_of_it: usize| {
+                let blocks = Blockwise { exact, ..*blocks };
+                let some = &sampled[..if exact { 150 } else { 100 }];
+                let (with, sensitivity, _) = sum_of(&long, some, &blocks).unwrap();
+                let without: Vec<usize> = some.iter().copied().filter(|u| *u != sampled[out_of_it]).collect();
+                let (without, ..) = sum_of(&long, &without, &blocks).unwrap();
+                let gap: Vec<i64> = with.iter().zip(&without).map(|(a, b)| a.wrapping_sub(*b)).collect();
+                L2::within(&gap, sensitivity)
+            };
+            for out_of_it in [0, 1, 70, 149] {
+                assert!(moved(true, out_of_it), "{number}: unit {out_of_it} moves the exact sum too far");
+            }
+            if [0, 6].contains(&number) {
+                assert!(!moved(false, 0), "{number}: the default rests on the functions");
+            }
+        }
     }
 
     /// A unit that joins the sample, leaves it, or is the one too many for floating point, moves the sum by at most the sensitivity.

@@ -1,6 +1,7 @@
 //! One run with many canaries, for methods that release gradients: each canary is a record of its own coordinate and of the largest
 //! length, and takes part by a fair coin. The score of a canary is its coordinate in the sum of all that the steps released, which
 //! is what an attacker sees who sees everything. Steps are so short that weights stay near zero, where derivatives are steepest.
+//! A canary of a network is scored by what lies in the direction of its own gradient, in those weights that no other canary touches: those of its own input.
 //!
 //! *Judged.* Two bounds for any mechanism (`one_run.rs`), and one for mechanisms whose noise is independent in each coordinate, as ours
 //! is meant to be: canaries are then as many runs in two worlds. The first two cannot be had at a chance of a false alarm of 1e-6,
@@ -14,7 +15,8 @@ use super::subject::Subject;
 use crate::data::encode::{Row, UNKNOWN};
 use crate::error::{Error, Result};
 use crate::loss;
-use crate::method;
+use crate::method::{self, Learned};
+use crate::network::NetworkModel;
 use crate::schema::Schema;
 use crate::schema::Task;
 use privfit_kernel::account::{self, Adjacency, Event};
@@ -65,7 +67,11 @@ pub fn audit(question: &Question, canaries: u64, progress: &dyn Fn()) -> Result<
             methods().join(", ")
         )));
     }
-    let own_loss = loss::usual_name(Task::Classes(2));
+    let of_layers = method::find(&question.method).is_some_and(|m| m.can.of_layers);
+    let own_loss = match of_layers {
+        true => loss::usual_of_layers(Task::Classes(2)).map_or("softmax", |l| l.name),
+        false => loss::usual_name(Task::Classes(2)),
+    };
     if question.schema.is_some() || question.loss.as_deref().is_some_and(|l| l != own_loss) {
         return Err(Error::misuse(format!("canaries bring their own schema and the {own_loss} loss: leave out "))
             .naming("schema")
@@ -104,10 +110,40 @@ pub fn audit(question: &Question, canaries: u64, progress: &dyn Fn()) -> Result<
     run.keep_releases();
     let weights = plan.run(&mut run, progress)?;
     let captured = run.captured_releases();
-    run.close(weights)?;
-    // A canary of the second class pulls its coordinate of the gradient down.
-    let scores: Vec<f64> = (0..canaries as usize).map(|i| -captured.iter().map(|h| h.numbers[i]).sum::<f64>()).collect();
-    judge(&subject, &scores, &present)
+    let weights = run.close(weights)?.into_value();
+    let total = |i: usize| captured.iter().map(|h| h.numbers[i]).sum::<f64>();
+    let scores = match plan.learned(weights) {
+        Learned::Network(model) => network_scores(&model, canaries as usize, &total)?,
+        // A canary of the second class pulls its coordinate of the gradient down.
+        _ => (0..canaries as usize).map(|i| -total(i)).collect(),
+    };
+    let found = judge(&subject, &scores, &present)?;
+    Ok(Finding { loss: subject.prepared().problem.loss.name, ..found })
+}
+
+/// What was released in the direction of each canary's own gradient, at weights that hardly moved; `total` sums an entry over all releases.
+fn network_scores(model: &NetworkModel, canaries: usize, total: &dyn Fn(usize) -> f64) -> Result<Vec<f64>> {
+    let Some((network, prepared)) = model.network() else {
+        return Err(Error::misuse("the layers do not fit rows of numbers: give others, like dense 3, tanh"));
+    };
+    let gradient = |i: usize| {
+        let mut row = vec![0f32; canaries];
+        row[i % canaries] = 1.0;
+        network.gradient(prepared, &row, 1.0)
+    };
+    let mut scores = Vec::with_capacity(canaries);
+    let mut own = gradient(0);
+    for i in 0..canaries {
+        let next = gradient(i + 1);
+        let (mut score, mut square) = (0.0, 0.0);
+        for (at, g) in own.iter().enumerate().filter(|(at, g)| **g != 0.0 && next[*at] == 0.0) {
+            score += f64::from(*g) * total(at);
+            square += f64::from(*g) * f64::from(*g);
+        }
+        scores.push(if square > 0.0 { score / square.sqrt() } else { 0.0 });
+        own = next;
+    }
+    Ok(scores)
 }
 
 /// Judges scores against the claim of a subject.

@@ -42,6 +42,8 @@ pub struct Question {
     pub adjacency: Adjacency,
     /// Numbers of method and loss.
     pub settings: Settings,
+    /// Layers of a network; none for those that public facts suggest.
+    pub layers: Option<Vec<String>>,
 }
 
 impl Default for Question {
@@ -56,6 +58,7 @@ impl Default for Question {
             delta: 1e-5,
             adjacency: Adjacency::ZeroOut,
             settings: Settings::default(),
+            layers: None,
         }
     }
 }
@@ -127,7 +130,7 @@ impl Shipped {
             allow_large_delta: true,
             compare: published,
             auxiliary: None,
-            layers: None,
+            layers: question.layers.clone(),
         };
         let prepared = prepare(&job, question.rows, false)?;
         // A published form is held against what it prints, not against what we know about it.

@@ -158,7 +158,7 @@ impl Certificate {
                 zero_out,
                 replace_one,
             },
-            assumptions: Assumptions { enforced: text::enforced(event, training.numerics), assumed: text::assumed(column, schema.private_bounds.is_some()) },
+            assumptions: Assumptions { enforced: text::enforced(event, training.numerics, find.is_some_and(|m| m.can.of_layers)), assumed: text::assumed(column, schema.private_bounds.is_some()) },
             preparation: Preparation {
                 method: match &training.reason {
                     Some(reason) => format!("by a rule that looks at public facts only: {reason}"),

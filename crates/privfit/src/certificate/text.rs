@@ -28,7 +28,7 @@ pub(super) fn not_covered() -> Vec<String> {
 }
 
 /// What the code enforces, and the test or type that says so.
-pub(super) fn enforced(event: &Event, numerics: Numerics) -> Vec<Enforced> {
+pub(super) fn enforced(event: &Event, numerics: Numerics, of_layers: bool) -> Vec<Enforced> {
     let mut out = vec![
         (
             "cells are clamped to the bounds of the schema, by a rule that looks at one record",
@@ -47,6 +47,10 @@ pub(super) fn enforced(event: &Event, numerics: Numerics) -> Vec<Enforced> {
                 "test neighbours_move_sums_by_at_most_the_sensitivity",
             ));
         }
+        Numerics::Bounded if of_layers => out.push((
+            "sums of gradients move by at most the sensitivity",
+            "test one_example_moves_integers_by_at_most_the_sensitivity",
+        )),
         Numerics::Bounded => {
             out.push(("distances of neighbours stay within the theorem's bound", "test neighbours_are_close"));
             out.push(("the solver stops only at its certificate", "test minimiser_is_certified_and_the_same_on_every_engine"));

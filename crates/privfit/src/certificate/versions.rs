@@ -10,7 +10,7 @@
 //! ```
 
 /// Version of everything that makes a plan: methods, default settings, calibration and with it the accountant.
-pub const PLANNER: u32 = 6;
+pub const PLANNER: u32 = 7;
 
 /// Version of every sentence that stands in a certificate.
 pub const TEXTS: u32 = 3;
@@ -125,7 +125,7 @@ mod tests {
                 let training = plan.training(Numerics::Exact);
                 let facts: Vec<String> = training.public.iter().map(Fact::to_string).collect();
                 let value = json!({
-                    "event": plan.plan.event(), "training": training, "grade": method::grade(plan.method.name),
+                    "event": plan.plan.event(), "training": training, "grade": method::grade(plan.method, plan.plan.as_ref()),
                     "loss": plan.loss_parameters().unwrap(),
                 });
                 // The version itself is not part of what it is a version of.

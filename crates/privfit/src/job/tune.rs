@@ -393,7 +393,7 @@ impl Tuned {
 
     /// The grade of the numerics of the worst candidate.
     pub(crate) fn numerics(&self) -> Numerics {
-        self.candidates.iter().map(|c| grade(c.method.name)).max().unwrap_or_default()
+        self.candidates.iter().map(|c| grade(c.method, c.plan.as_ref())).max().unwrap_or_default()
     }
 
     /// What a model file records: a function of public facts, and of the released winner and score.

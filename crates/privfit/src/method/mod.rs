@@ -350,6 +350,10 @@ pub trait Plan: Send + Sync {
     fn event(&self) -> &Event;
     /// What it asks of an engine.
     fn needs(&self) -> Needs;
+    /// How far finite precision is covered, where its settings say something else than its method.
+    fn numerics(&self) -> Option<Numerics> {
+        None
+    }
     /// Its parameters, for people.
     fn describe(&self) -> Vec<(&'static str, String)>;
     /// Standard deviation of the noise on a gradient sum of all records, for forecasts.
@@ -499,7 +503,7 @@ pub(crate) fn rounded(x: f64) -> String {
     }
 }
 
-/// How far finite precision is covered by a method: the kernel grades every run, and this says beforehand what it finds.
-pub(crate) fn grade(method: &str) -> Numerics {
-    find(method).map_or(Numerics::Exact, |m| m.can.numerics)
+/// How far finite precision is covered by a plan: the kernel grades every run, and this says beforehand what it finds.
+pub(crate) fn grade(method: &Method, plan: &dyn Plan) -> Numerics {
+    plan.numerics().unwrap_or(method.can.numerics)
 }

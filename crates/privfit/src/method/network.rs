@@ -4,7 +4,8 @@
 //! make steps of these sums, which shrink toward the end, and the average of the last iterates is the answer.
 //!
 //! *Privacy.* One example adds a vector of length at most the clip, as in `noisy-sgd`. Gradients are computed in single precision, many at a time: what that can do to a sum is bounded and
-//! added to the sensitivity (`network/blocks.rs`, `query/blocks.rs` of the kernel), so that the guarantee is for the arithmetic that runs. The accountant composes the exact privacy loss of
+//! added to the sensitivity (`network/blocks.rs`, `query/blocks.rs` of the kernel), so that the guarantee is for the arithmetic that runs. With `exact` every gradient is computed by itself and
+//! its length is checked on the integers, so that nothing rests on that bound. The accountant composes the exact privacy loss of
 //! sampled Gaussians. Layers that mix examples do not exist. Weights begin at public random numbers, and everything after the noise is free: momentum, Adam, averages.
 //!
 //! *Checkpoints.* Weights, moments and the sum of the last iterates are functions of the noisy sums so far, and are all that later steps need. Kept after a
@@ -24,7 +25,7 @@ use crate::network::{History, Layer, Network, NetworkModel, Recorder, layers_of,
 use crate::schema::{Features, Scaling};
 use privfit_kernel::account::{Adjacency, Event, calibrate};
 use privfit_kernel::engine::Needs;
-use privfit_kernel::{Clipping, Gaussian, Numerics, Rate, Run, planned_step};
+use privfit_kernel::{Blockwise, Clipping, Gaussian, Numerics, Rate, Run, planned_step};
 
 settings! {
     /// Settings of networks.
@@ -49,6 +50,8 @@ settings! {
         decay: f64 = 0.3, 0.0..=1.0;
         /// part of the steps, at the end, whose weights are averaged
         averaged: f64 = 0.1, 0.0..=1.0;
+        /// whether the gradient of every example is checked on whole numbers: slower, and nothing rests on rounding
+        exact: bool = false, 0.0..=1.0;
     }
 }
 
@@ -72,8 +75,8 @@ pub(crate) const METHOD: Method = Method {
         // Private scores of a network are not written, and a run without a score would release nothing but zeros.
         tunable: false,
         resumable: true,
-        // The error of the arithmetic is derived in `network/blocks.rs`; the kernel has no proof of it.
-        numerics: Numerics::Float,
+        // The error of the arithmetic is derived in `network/blocks.rs`, and is none with `exact`.
+        numerics: Numerics::Bounded,
         ..Capabilities::ANY
     },
     plan,
@@ -145,7 +148,10 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         (false, true) => 0.5 * (signal / LINEAR_SIGNAL).clamp(0.1, 1.5),
     });
     let make = |nm: f64| -> Result<(Gaussian, Event)> {
-        let mechanism = Gaussian::for_blocks(clip, network.error(), nm, problem.rows, network.dimension())?;
+        let mechanism = match settings.exact {
+            true => Gaussian::new(clip, nm, problem.rows)?,
+            false => Gaussian::for_blocks(clip, network.error(), nm, problem.rows, network.dimension())?,
+        };
         let event = planned_step(&mechanism, network.dimension(), sampled).repeated(steps);
         Ok((mechanism, event))
     };
@@ -248,7 +254,7 @@ impl Networks {
         }
         for step in done..self.steps {
             let prepared = self.network.prepare(&at.weights);
-            let blocks = self.network.blocks(&prepared, clipping);
+            let blocks = Blockwise { exact: self.settings.exact, ..self.network.blocks(&prepared, clipping) };
             let sum = run.at(&self.mechanism, |run, scale| {
                 let noise = run.draw(&scale, d)?;
                 let value = match self.sampled {
@@ -338,7 +344,14 @@ impl Plan for Networks {
         if let Some(rate) = self.sampled {
             out.push(("sampling rate", rounded(rate.value())));
         }
+        if self.settings.exact {
+            out.push(("gradients", "each by itself, checked on whole numbers".into()));
+        }
         out
+    }
+
+    fn numerics(&self) -> Option<Numerics> {
+        self.settings.exact.then_some(Numerics::Exact)
     }
 
     fn gradient_noise(&self) -> f64 {

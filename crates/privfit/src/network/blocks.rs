@@ -1,9 +1,15 @@
 //! Sums of clipped gradients of a network, for the kernel.
 //!
-//! *Error.* Let v be the vector of an example as defined in `mod.rs`, w its factor and N its norm as computed. Squares are added in chains of at most 64 in single precision and then in double,
-//! all of them positive: the square of N is off by less than 70 units of 2^-24, relative, or by twice that in a dense layer, which is a product of two; N itself by half of it and a rounding. The weighted sum of a block is,
-//! entry by entry, a chain over at most 128 examples in groups, each entry of which is rounded at most 128 + 16 + 3 times: its error is at most 147 units times the sum of |w v|, whose length is at most
-//! that of all w v together. Products a d of a dense layer are exact within the chain of multiply-adds. Both together stay below 230 units, 1.4e-5.
+//! *Error.* Let v be the vector of an example as defined in `mod.rs`, w its factor and N its norm as computed; units are of 2^-24.
+//! - *Norm.* Squares are rounded, added in chains of at most 64 in single precision and then in double, all of them positive: the square of N is off by less than 70 units, relative, in a dense
+//!   layer too, whose deltas are squared in double. N is off by half of it and a rounding, the factor by three roundings more, also the one of automatic clipping: |w v| is at most the clip and 40 units.
+//! - *Sum.* An entry is a chain over a group of examples, then one over groups, of at most 128 examples in all: every w v goes through at most 128 + 16 + 3 roundings, so that the error of an entry
+//!   is at most 147 units times the sum of |w v| there, and that of the sum of all at most 147 units times the sum of their lengths. Products a d of a dense layer are exact within the chain of
+//!   multiply-adds. Both together stay below 190 units, 1.2e-5; 2e-5 is charged.
+//! - *Numbers below 2^-126.* A square that is lost makes N too small by at most sqrt(d) 2^-75, below 4e-19: nothing against the least clip of the kernel, 1e-9, and automatic clipping adds a
+//!   thousandth of the clip to N. A weighted delta w d that is not normal is off by 2^-150, and so its product with an activation a by 2^-150 |a|, which would be 2e-7 for the largest numbers that
+//!   there are. Inputs of a dense layer that are longer than 1e15, which weights that diverged can make, give a norm that is infinite, and the example adds nothing; then it is below 1e-30.
+//! - *Overflow.* A unit with a norm that is no finite number has the factor 0 and adds nothing. All others add at most the clip, so that no sum overflows.
 
 use super::layer::{Layer, Shape};
 use super::pass::{Goal, backward, forward, weighted};
@@ -146,6 +152,7 @@ impl Network {
             name: "gradients of layers",
             dimension: self.dimension(),
             error: ERROR,
+            exact: false,
             clipping,
             labels,
             parameters: prepared,
@@ -157,6 +164,17 @@ impl Network {
                 on_this_processor(&Call::Weighted(weights), blocks, units, scratch, sum)
             },
         }
+    }
+
+    /// The gradient of one encoded row, as it is before its clip; for audits.
+    pub(crate) fn gradient(&self, prepared: &[f32], row: &[f32], label: f32) -> Vec<f32> {
+        let (mut scratch, mut out) = (vec![0f32; self.program.scratch], vec![0f32; self.dimension()]);
+        let row: Vec<f32> = row.iter().map(|x| x * self.scale + self.shift).collect();
+        self.enter(&row, &mut scratch);
+        forward(&self.program, prepared, &mut scratch, 1);
+        backward(&self.program, prepared, self.goal, &[label], &mut scratch, &mut [0f32]);
+        weighted(&self.program, &[1.0], &mut scratch, &mut out);
+        out
     }
 
     /// Brings scaled rows, one after the other, into the input area.

@@ -16,6 +16,8 @@ mod product;
 mod program;
 #[cfg(test)]
 mod reference;
+#[cfg(test)]
+mod sweep;
 
 pub use blocks::Network;
 pub(crate) use history::Recorder;

@@ -14,6 +14,9 @@ pub(crate) enum Goal {
     Number,
 }
 
+/// Longest input of a dense layer: the gradient of an example with a longer one is not used, because its deltas may be too small for single precision (`blocks.rs`).
+const LONGEST_INPUT: f64 = 1e15;
+
 /// Least variance of a group.
 const LEAST_VARIANCE: f32 = 1e-5;
 
@@ -338,7 +341,8 @@ fn gradients(w: &Weights, from: Area, scratch: &mut [f32], deltas: usize, count:
             let input = &scratch[from.at + e * from.size()..][..from.size()];
             // Deltas may be so small that their squares are nothing in single precision, and inputs large.
             let deltas: f64 = scratch[at..at + w.wide].iter().map(|d| f64::from(*d) * f64::from(*d)).sum();
-            squares[e] += (1.0 + square(input)) * deltas;
+            let inputs = square(input);
+            squares[e] += if inputs <= LONGEST_INPUT * LONGEST_INPUT { (1.0 + inputs) * deltas } else { f64::INFINITY };
             continue;
         }
         let (before, kept) = scratch.split_at_mut(w.gradients);

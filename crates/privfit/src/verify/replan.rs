@@ -94,7 +94,7 @@ pub(super) fn replan(artifact: &Artifact, inputs: &PlanInputs) -> Result<Replann
         Some(selection) => selected(artifact, inputs, selection),
         None => {
             let plan = prepared(artifact)?;
-            let mut training = plan.training(method::grade(plan.method.name));
+            let mut training = plan.training(method::grade(plan.method, plan.plan.as_ref()));
             // Why this method: a sentence about public facts, if the rule of this version chooses it.
             let reason = match plan.method.name {
                 _ if plan.method.can.of_cells => auto::additive(&plan.problem),

@@ -3,7 +3,7 @@
 //! False alarms: each statistical test has a chance of 1e-6, and there are fewer than a hundred of them here, so that the whole file
 //! fails by chance less than once in ten thousand times. Comparisons before noise have none.
 
-use crate::broken::{ALL, Broken, Case, Shuffled, objective};
+use crate::broken::{ALL, Broken, Case, Shuffled, network, objective};
 use privfit::account::Adjacency;
 use privfit::audit::distribution::{self, Finding};
 use privfit::audit::jobs::JobSubject;
@@ -275,6 +275,80 @@ fn additive_models_stay_below_small_and_large_claims() {
             );
             assert!(found.violations.is_empty() && found.mu <= mu && found.epsilon <= epsilon, "{case:?} {epsilon}: {found:?}");
         }
+    }
+}
+
+/// A network with 4 inputs, 3 hidden numbers and few steps.
+fn small_network(epsilon: f64, set: &[(&str, f64)], adjacency: Adjacency) -> Question {
+    let schema = "[dataset]\nname = \"t\"\n[target]\nclasses = [\"0\", \"1\"]\n[features]\nkind = \"dense\"\ndimension = 4\nrow_norm = 1.0\n";
+    Question {
+        method: "network".into(),
+        schema: Some(Schema::parse(schema).unwrap()),
+        layers: Some(vec!["dense 3".into(), "tanh".into()]),
+        epsilon,
+        adjacency,
+        settings: Settings(set.iter().map(|(k, v)| (k.to_string(), *v)).collect()),
+        ..Question::default()
+    }
+}
+
+/// Networks in two worlds and by canaries, at a small and at a large epsilon: nothing above the claim is seen, of the large one a good part. A sweep makes thirty times as many runs.
+#[test]
+fn networks_stay_below_small_and_large_claims() {
+    use Adjacency::{ReplaceOne, ZeroOut};
+    let times = if std::env::var_os("PRIVFIT_SWEEP").is_some() { 30 } else { 1 };
+    let full = [("sampling_rate", 1.0), ("steps", 1.0), ("momentum", 0.0), ("learning_rate", 1.0)];
+    let exact = [&full[..], &[("exact", 1.0)]].concat();
+    // Settings, adjacency, and the part of the claimed mu at epsilon 8 that must be visible.
+    let cases: [(&[(&str, f64)], Adjacency, f64); 5] = [
+        (&full, ZeroOut, 0.3),
+        (&exact, ZeroOut, 0.3),
+        (&full, ReplaceOne, 0.1),
+        (&[("sampling_rate", 1.0), ("steps", 3.0)], ZeroOut, 0.1),
+        (&[("sampling_rate", 0.5), ("steps", 3.0)], ZeroOut, 0.0),
+    ];
+    for epsilon in [1.0, 8.0] {
+        for (set, adjacency, least) in &cases {
+            let subject = Shipped::new(&small_network(epsilon, set, *adjacency)).unwrap();
+            let pairs = subject.row_maker().unwrap().telling(3, *adjacency, &[]);
+            let best = distribution::telling(&subject, &pairs, 120).unwrap();
+            let found = two_worlds(&subject, &pairs[best], 1500 * times);
+            let claim = subject.claim();
+            let mu = claim.mu.unwrap_or(f64::INFINITY);
+            println!(
+                "epsilon {epsilon} {set:?} {adjacency}: at least epsilon {:.3}, mu {:.3} of {mu:.3}",
+                found.epsilon, found.mu
+            );
+            assert!(found.violations.is_empty() && found.mu <= mu && found.epsilon <= epsilon, "{set:?} {epsilon}: {found:?}");
+            assert!(epsilon < 8.0 || *least == 0.0 || found.mu >= least * mu, "{set:?}: mu {} of {mu} is seen", found.mu);
+        }
+        for set in [&[("sampling_rate", 1.0), ("steps", 3.0)][..], &[("sampling_rate", 1.0), ("steps", 3.0), ("exact", 1.0)]] {
+            let question = Question { schema: None, ..small_network(epsilon, set, ZeroOut) };
+            let found = canaries::audit(&question, 1000 * if times > 1 { 5 } else { 1 }, &|| {}).unwrap();
+            println!(
+                "epsilon {epsilon}, {} canaries {set:?}: at least {:.3}, by the curve {:.3} (mu {:.3}), pooled {:.3} (mu {:.3})",
+                found.canaries, found.epsilon, found.gaussian.1, found.gaussian.0, found.pooled.epsilon, found.pooled.mu
+            );
+            assert!(found.violations.is_empty() && found.epsilon <= epsilon, "{:?}", found.violations);
+            assert!(epsilon < 8.0 || (found.epsilon > 1.0 && found.gaussian.0 > 0.5 && found.pooled.mu > 0.5), "{found:?}");
+        }
+    }
+}
+
+/// Canaries of a network whose gradients are not clipped, against the claim of those that are.
+#[test]
+fn canaries_of_a_network_without_a_clip_are_flagged() {
+    let mut random = Random::new(11);
+    let present: Vec<bool> = (0..1000).map(|_| random.below(2) == 1).collect();
+    for (fixed, length) in [(false, 12.0), (true, 12.0)] {
+        let row = Row { dense: vec![length, 0.0, 0.0, 0.0], label: 1.0, ..Row::default() };
+        let size = network::gradient(&row).iter().map(|x| x * x).sum::<f64>().sqrt();
+        let subject = Broken::new(case(20), fixed);
+        let reach = subject.claim().mu.unwrap() * if fixed { size.min(1.0) } else { size };
+        let scores: Vec<f64> = present.iter().map(|p| random.normal() + if *p { reach } else { 0.0 }).collect();
+        let found = canaries::judge(&subject, &scores, &present).unwrap();
+        println!("clip {fixed}: claimed {:.2}, at least {:.2}, {:?}", found.claimed.0, found.epsilon, found.violations);
+        assert_eq!(found.violations.is_empty(), fixed, "length {size}: {:?}", found.violations);
     }
 }
 

@@ -76,6 +76,24 @@ fn model(method: &str) -> Artifact {
     fit(&job(method, "logistic", CLASSES, Adjacency::ZeroOut, 1e-6), &system()).unwrap()
 }
 
+/// A network is bounded, and exact if it is asked to be: the kernel says it, the plan that is made again agrees, and the certificate names the test.
+#[test]
+fn networks_state_their_grade() {
+    for (exact, grade, test) in [
+        (0.0, Numerics::Bounded, "one_example_moves_integers_by_at_most_the_sensitivity"),
+        (1.0, Numerics::Exact, "neighbours_move_sums_by_at_most_the_sensitivity"),
+    ] {
+        let mut job = job("network", "squared", NUMBER, Adjacency::ZeroOut, 1e-6);
+        job.settings = Settings([("steps".to_string(), 3.0), ("exact".to_string(), exact)].into());
+        let artifact = fit(&job, &system()).unwrap();
+        let c = &artifact.certificate;
+        assert_eq!((c.security.numerics, artifact.training.numerics), (grade, grade));
+        assert!(c.assumptions.enforced.iter().any(|e| e.by.contains(test)), "{:?}", c.assumptions.enforced);
+        let verdict = verify(&artifact.to_json().unwrap()).unwrap();
+        assert!(verdict.holds(), "{verdict:#?}");
+    }
+}
+
 /// The file with a digest that fits it, whatever else was done to it.
 fn repaired(file: &Value) -> String {
     let mut file = file.clone();

@@ -24,6 +24,7 @@ use std::path::PathBuf;
   privfit audit distribution --method noisy-gd --set steps=1 --runs 3000
   privfit audit distribution --method output --loss logistic --adjacency replace-one
   privfit audit canaries --method noisy-sgd --set sampling_rate=0.1 --canaries 2000
+  privfit audit canaries --method network --layers 'dense 3, tanh' --set sampling_rate=1
   privfit audit precision
   privfit audit sensitivity --model model.json --pairs 200
 
@@ -56,7 +57,7 @@ struct Common {
     #[arg(long)]
     method: Option<String>,
     /// A model file: audit exactly the plan that it records, for as many rows
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["method", "loss", "schema", "epsilon", "delta", "adjacency", "set", "rows"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["method", "loss", "schema", "epsilon", "delta", "adjacency", "set", "rows", "layers"])]
     model: Option<PathBuf>,
     /// Loss; one that fits by default
     #[arg(long)]
@@ -82,6 +83,9 @@ struct Common {
     /// A setting of method or loss, like steps=200
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
+    /// Layers of a network, like "dense 3, tanh", or its name
+    #[arg(long, value_delimiter = ',', value_name = "LAYERS")]
+    layers: Vec<String>,
     /// Rows that are generated [default: 20, or 3 in two worlds]
     #[arg(long)]
     rows: Option<u64>,
@@ -140,6 +144,7 @@ impl Common {
                 Some(text) => text.parse().map_err(Error::from)?,
             },
             settings: settings(&self.set)?,
+            layers: (!self.layers.is_empty()).then(|| self.layers.iter().map(|l| l.trim().to_string()).collect()),
         })
     }
 

@@ -108,7 +108,7 @@ impl Report {
     pub(crate) fn canaries(question: &Question, found: &canaries::Finding) -> Report {
         let (epsilon, delta) = found.claimed;
         let mut out = Report { lines: Vec::new(), json: Value::Null, violations: found.violations.clone() };
-        out.lines.push(format!("method     {} with loss logistic", question.method));
+        out.lines.push(format!("method     {} with loss {}", question.method, found.loss));
         out.lines.push(format!("claim      epsilon {epsilon:.4} at delta {delta:e}, {}", question.adjacency));
         out.lines.push(format!("made       one run with {} canaries", found.canaries));
         out.lines.push(format!("at least   epsilon {:.4} for any mechanism (95 %)", found.epsilon));

@@ -4,6 +4,7 @@
 
 mod cells;
 mod exact;
+pub(crate) mod network;
 mod noise;
 pub(crate) mod objective;
 mod rows;
@@ -69,7 +70,7 @@ pub(crate) struct Case {
 }
 
 /// Every mechanism of this shape.
-pub(crate) const ALL: [&Case; 16] = [
+pub(crate) const ALL: [&Case; 17] = [
     &noise::WRONG_REACH,
     &rows::NO_CLIPPING,
     &rows::MEASURED_BOUNDS,
@@ -86,6 +87,7 @@ pub(crate) const ALL: [&Case; 16] = [
     &cells::ONE_COLUMN,
     &cells::LEAVES,
     &cells::PAIRS,
+    &network::NO_CLIP,
 ];
 
 /// A case as a subject, with its bug or without.

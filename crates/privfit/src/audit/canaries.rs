@@ -68,10 +68,8 @@ pub fn audit(question: &Question, canaries: u64, progress: &dyn Fn()) -> Result<
         )));
     }
     let of_layers = method::find(&question.method).is_some_and(|m| m.can.of_layers);
-    let own_loss = match of_layers {
-        true => loss::usual_of_layers(Task::Classes(2)).map_or("softmax", |l| l.name),
-        false => loss::usual_name(Task::Classes(2)),
-    };
+    let task = Task::Classes(2);
+    let own_loss = loss::usual_of_layers(task).filter(|_| of_layers).map_or(loss::usual_name(task), |l| l.name);
     if question.schema.is_some() || question.loss.as_deref().is_some_and(|l| l != own_loss) {
         return Err(Error::misuse(format!("canaries bring their own schema and the {own_loss} loss: leave out "))
             .naming("schema")

@@ -172,7 +172,7 @@ const CORRECT: [Shown; 41] = {
         ("objective-pure", "poisson", &[], ZeroOut, 0.0),
         ("additive", "logistic", FEW, ZeroOut, 0.1),
         ("additive", "logistic", FEW, ReplaceOne, 0.05),
-        ("additive", "softmax", &[("steps", 3.0), ("trees", 2.0)], AddRemove, 0.05),
+        ("additive", "softmax", &[("steps", 3.0), ("trees", 2.0)], AddRemove, 0.02),
         ("additive", "fractional", FEW, ZeroOut, 0.05),
         ("network", "softmax", &[("steps", 2.0), ("sampling_rate", 1.0)], ZeroOut, 0.0),
         ("network", "squared", &[("steps", 2.0), ("sampling_rate", 0.5)], ReplaceOne, 0.0),

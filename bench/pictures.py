@@ -11,7 +11,7 @@ DIGITS = '[dataset]\nname = "{name}"\n[target]\nclasses = ["0", "1", "2", "3", "
 CIFAR = ('[dataset]\nname = "cifar"\n[target]\nclasses = ["0_airplane", "1_automobile", "2_bird", "3_cat", "4_deer", "5_dog", "6_frog", "7_horse", "8_ship", "9_truck"]\n'
          '[features]\nkind = "image"\nshape = [32, 32, 3]\nmax = 255\n')
 
-# name, epsilon, accuracy to reach, published with comparable means
+# name, epsilon, least accuracy, published with comparable means
 TASKS = [
     ("mnist", 1.2, 0.980, "0.955 recursive momentum"), ("mnist", 3.0, 0.987, "0.987 scattering"), ("mnist", 7.0, 0.989, "0.971 recursive momentum"),
     ("fashion", 1.0, 0.875, ""), ("fashion", 3.0, 0.895, "0.897 scattering"), ("cifar", 3.0, 0.62, "0.670 scattering, twice as many pictures"),

@@ -52,8 +52,8 @@ impl Bank {
 /// Weights of an average over pixels of a size 2^size, in pictures that were halved so many times: a Gaussian, with a sum of 1.
 pub(super) fn low_pass(size: usize, halved: usize) -> Vec<f32> {
     let deviation = DEVIATION * f64::from(1u32 << size) / f64::from(1u32 << halved);
-    let reach = (4.0 * deviation).ceil() as i32;
-    let weights: Vec<f64> = (-reach..=reach).map(|x| (-0.5 * (f64::from(x) / deviation).powi(2)).exp()).collect();
+    let radius = (4.0 * deviation).ceil() as i32;
+    let weights: Vec<f64> = (-radius..=radius).map(|x| (-0.5 * (f64::from(x) / deviation).powi(2)).exp()).collect();
     let sum: f64 = weights.iter().sum();
     weights.iter().map(|w| (w / sum) as f32).collect()
 }

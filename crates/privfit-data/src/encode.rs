@@ -8,7 +8,7 @@ use super::cells::{CellGrid, CellKind};
 use super::scattering::Scattering;
 use super::{Cell, Record};
 use crate::error::{Error, Result};
-use crate::schema::{Feature, Features, Scaling, Schema, TargetValues, UnitOfPrivacy};
+use crate::schema::{Feature, Features, ImageEncoder, Scaling, Schema, TargetValues, UnitOfPrivacy};
 use std::collections::HashMap;
 
 /// Label of a row that counts. Not 0, which the kernel puts in the place of labels that are no numbers.
@@ -498,9 +498,12 @@ impl Rule {
 
 /// The map of pictures to scattering features, where the schema asks for it.
 fn scattering_of(schema: &Schema) -> Option<Scattering> {
-    let Features::Image { shape, .. } = &schema.features else { return None };
+    let Features::Image { shape, encoder: Some(encoder), .. } = &schema.features else { return None };
     match shape.as_slice() {
-        [height, width, rest @ ..] if schema.scatters() => Scattering::new(*height, *width, rest.iter().product()),
+        [height, width, rest @ ..] if encoder.scatters() => {
+            let own = Scattering::new(*height, *width, rest.iter().product())?;
+            Some(own.with_mirror_image(*encoder == ImageEncoder::MirroredScattering))
+        }
         _ => None,
     }
 }

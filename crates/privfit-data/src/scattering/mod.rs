@@ -6,6 +6,9 @@
 //!
 //! *Privacy.* A map of one record and public constants, as every encoder is. It costs nothing. Numbers that are not finite were clipped before.
 //!
+//! *Mirror images.* If asked for, the features of a picture and of its mirror image are added: what comes out is the same for both. Where a class does not tell left from right, as in
+//! photographs, this is what training on both would lead to, without spending examples or noise on the difference.
+//!
 //! *Normalisation.* The averaged picture, and the numbers of every eight directions, have the mean 0 and the variance 1 within a picture: nothing is learned from data.
 //!
 //! *Reference.* Bruna and Mallat 2013; Oyallon and Mallat 2015; Tramer and Boneh 2021 for private learning.
@@ -25,6 +28,8 @@ pub struct Scattering {
     sizes: usize,
     /// Pixels that are added on the left and on top; on the other sides up to a size with small factors.
     margin: usize,
+    /// Whether features of the mirror image are added.
+    mirrored: bool,
     banks: Vec<Bank>,
     forward: Transform,
     /// Back, at full size and at half of it.
@@ -86,11 +91,17 @@ impl Scattering {
             channels,
             sizes,
             margin,
+            mirrored: false,
             banks: (0..sizes).map(|size| Bank::new(h, w, size)).collect(),
             forward: Transform::new(h, w, false),
             back: (0..sizes).map(|level| Transform::new(half(h, level), half(w, level), true)).collect(),
             averages: (0..sizes).map(|level| low_pass(sizes - 1, level)).collect(),
         })
+    }
+
+    /// Adds the features of the mirror image, or does not.
+    pub fn with_mirror_image(self, mirrored: bool) -> Scattering {
+        Scattering { mirrored, ..self }
     }
 
     /// Numbers of a picture.
@@ -119,14 +130,16 @@ impl Scattering {
         let (paths, places) = (paths(self.sizes), self.places());
         let (size, all) = (places.0 * places.1, self.channels * paths);
         let (mut scratch, mut own) = (Scratch::default(), vec![0f32; all * size]);
-        for (channel, own) in own.chunks_exact_mut(paths * size).enumerate() {
-            self.channel(pixels, channel, &mut scratch, own);
-        }
-        self.normalise(&mut own, size);
         out.clear();
         out.resize(own.len(), 0.0);
-        for (path, own) in own.chunks_exact(size).enumerate() {
-            own.iter().enumerate().for_each(|(place, x)| out[place * all + path] = f64::from(*x));
+        for mirror in [false, true].into_iter().filter(|mirror| self.mirrored || !mirror) {
+            for (channel, own) in own.chunks_exact_mut(paths * size).enumerate() {
+                self.channel(pixels, channel, mirror, &mut scratch, own);
+            }
+            self.normalise(&mut own, size);
+            for (path, own) in own.chunks_exact(size).enumerate() {
+                own.iter().enumerate().for_each(|(place, x)| out[place * all + path] += f64::from(*x));
+            }
         }
     }
 
@@ -151,9 +164,9 @@ impl Scattering {
         (self.height.div_ceil(1 << self.sizes), self.width.div_ceil(1 << self.sizes))
     }
 
-    /// One channel: paths one after the other, each a picture of places.
+    /// One channel, of the picture or of its mirror image: paths one after the other, each a picture of places.
     #[inline(always)]
-    fn channel(&self, pixels: &[f64], channel: usize, s: &mut Scratch, out: &mut [f32]) {
+    fn channel(&self, pixels: &[f64], channel: usize, mirror: bool, s: &mut Scratch, out: &mut [f32]) {
         let (h, w) = (self.forward.height, self.forward.width);
         let size = self.places().0 * self.places().1;
         // A margin that mirrors the picture.
@@ -167,7 +180,8 @@ impl Scattering {
         for y in 0..h {
             let row = mirrored(y, self.height) * self.width;
             let pixel = |x| {
-                let at = (row + mirrored(x, self.width)) * self.channels;
+                let x = mirrored(x, self.width);
+                let at = (row + if mirror { self.width - 1 - x } else { x }) * self.channels;
                 let own = |c: usize| pixels.get(at + c).map_or(0.0, |x| *x as f32);
                 match OPPONENT.get(channel).filter(|_| self.channels == 3) {
                     Some([red, green, blue]) => red * own(0) + green * own(1) + blue * own(2),
@@ -295,7 +309,7 @@ mod tests {
     fn paths_of(scattering: &Scattering, pixels: &[f64]) -> Vec<f32> {
         let size = scattering.places().0 * scattering.places().1;
         let mut out = vec![0f32; paths(scattering.sizes) * size];
-        scattering.channel(pixels, 0, &mut Scratch::default(), &mut out);
+        scattering.channel(pixels, 0, false, &mut Scratch::default(), &mut out);
         out.chunks(size).map(|path| path.iter().sum::<f32>() / size as f32).collect()
     }
 
@@ -345,6 +359,22 @@ mod tests {
             let expected = 0.25 * scattering.banks[0].spectrum[at][lane];
             assert!((paths[1 + lane] - expected).abs() < 0.02 * expected, "{} {expected}", paths[1 + lane]);
         }
+    }
+
+    /// With mirror images both have the same features, which are the sum of both without; otherwise they differ.
+    #[test]
+    fn mirror_images_are_the_same_picture() {
+        let pixels: Vec<f64> = (0..20 * 17 * 3).map(|i| ((i * i) as f64 * 0.37).sin().abs()).collect();
+        let turned: Vec<f64> = (0..20 * 17 * 3).map(|i| pixels[(i / 51) * 51 + (16 - i / 3 % 17) * 3 + i % 3]).collect();
+        let features = |mirrored: bool, pixels: &[f64]| {
+            let mut out = Vec::new();
+            Scattering::new(20, 17, 3).unwrap().with_mirror_image(mirrored).features(pixels, &mut out);
+            out
+        };
+        let (one, other, both) = (features(false, &pixels), features(false, &turned), features(true, &pixels));
+        assert!(one.iter().zip(&other).any(|(a, b)| (a - b).abs() > 0.1));
+        assert!(both.iter().zip(features(true, &turned)).all(|(a, b)| *a == b));
+        assert!(both.iter().zip(one.iter().zip(&other)).all(|(both, (a, b))| *both == a + b));
     }
 
     /// A picture that is moved by a pixel changes little, against another picture.

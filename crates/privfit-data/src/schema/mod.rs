@@ -174,6 +174,15 @@ pub enum ImageEncoder {
     Pixels,
     /// Scattering features.
     Scattering,
+    /// Scattering features of a picture and of its mirror image, added: for pictures whose class does not tell left from right.
+    MirroredScattering,
+}
+
+impl ImageEncoder {
+    /// Whether pictures become scattering features.
+    pub fn scatters(self) -> bool {
+        matches!(self, ImageEncoder::Scattering | ImageEncoder::MirroredScattering)
+    }
 }
 
 /// A column.
@@ -349,14 +358,14 @@ impl Schema {
             all => [1, 1, all.iter().product()],
         };
         match encoder {
-            Some(ImageEncoder::Scattering) => scattering::shape(pixels[0], pixels[1], pixels[2]),
+            Some(encoder) if encoder.scatters() => scattering::shape(pixels[0], pixels[1], pixels[2]),
             _ => Some(pixels),
         }
     }
 
     /// Whether pictures become scattering features.
     pub fn scatters(&self) -> bool {
-        matches!(self.features, Features::Image { encoder: Some(ImageEncoder::Scattering), .. })
+        matches!(&self.features, Features::Image { encoder: Some(encoder), .. } if encoder.scatters())
     }
 
     /// Columns of a table that are predicted from; 0 for other rows.
@@ -664,9 +673,10 @@ fn features(mut keys: Keys) -> Result<(Features, Option<bool>)> {
                 None => None,
                 Some("pixels") => Some(ImageEncoder::Pixels),
                 Some("scattering") => Some(ImageEncoder::Scattering),
-                Some(_) => return keys.wrong("encoder", "give \"pixels\" or \"scattering\""),
+                Some("mirrored-scattering") => Some(ImageEncoder::MirroredScattering),
+                Some(_) => return keys.wrong("encoder", "give \"pixels\", \"scattering\" or \"mirrored-scattering\""),
             };
-            let scattered = encoder == Some(ImageEncoder::Scattering);
+            let scattered = encoder.is_some_and(ImageEncoder::scatters);
             if scattered && (shape.len() < 2 || shape[..2].iter().any(|s| *s < scattering::LEAST_SIDE)) {
                 return keys.wrong("encoder", "scattering needs pictures of at least 6 x 6 pixels: give \"pixels\"");
             }

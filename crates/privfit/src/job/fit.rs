@@ -215,6 +215,8 @@ fn encoded_images(job: &Job) -> Job {
     let scattered = free && method && known && large && possible && classes;
     // Networks say which, so that their plan can be made again; other methods take pixels.
     *encoder = match (scattered, job.method == method::network::METHOD.name || job.layers.is_some()) {
+        // Colours are those of photographs, whose classes rarely tell left from right; signs and letters have none.
+        (true, _) if shape.get(2) == Some(&3) => Some(ImageEncoder::MirroredScattering),
         (true, _) => Some(ImageEncoder::Scattering),
         (false, true) => Some(ImageEncoder::Pixels),
         (false, false) => None,

@@ -199,6 +199,16 @@ with tempfile.TemporaryDirectory() as place:
         for facts in schemas:
             good.append(compare(f"network-{name}-{facts}", folder, rows, schemas[facts], None, 2.0, "--labels", labels, *few[facts],
                                 "--layers", ",".join(layers) or "linear"))
+    # Inputs that are normalised: by what was paid for, and by what the schema states.
+    for name in ["dense", "windows"]:
+        good.append(compare(f"network-{name}-normalised", folder, rows, schemas["sphere"], None, 2.0, "--labels", labels, *few["sphere"],
+                            "--set", "normalise=0.2", "--layers", ",".join(NETWORKS[name])))
+        stated = folder / "images-stated.toml"
+        stated.write_text(schemas["ball"].read_text().replace("max = 255", "max = 255\nmean = [120, 130]\ndeviation = [70, 80]"))
+        good.append(compare(f"network-{name}-stated", folder, rows, stated, None, 2.0, "--labels", labels, *few["ball"],
+                            "--layers", ",".join(NETWORKS[name])))
+    good.append(compare("network-adult-normalised", folder, adult, root / "examples/adult/schema.toml", None, 1.0, "--delta", "4e-10",
+                        "--layers", "dense 8, tanh", "--set", "steps=8", "--set", "normalise=0.1"))
     good.append(compare("network-adult", folder, adult, root / "examples/adult/schema.toml", None, 1.0, "--delta", "4e-10",
                         "--layers", "dense 8, tanh", "--set", "steps=8"))
     path, schemas = generated(folder)

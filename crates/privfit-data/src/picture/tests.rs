@@ -326,6 +326,37 @@ fn shapes_and_links_that_do_not_fit_are_refused_without_a_name() {
     assert!(error.contains("links to folders") && !error.contains("secret") && !error.contains("hidden"), "{error}");
 }
 
+/// Means and deviations of channels are public facts: pictures keep their size, and are pixels. What does not fit is refused with the fix.
+#[test]
+fn moments_of_channels_are_stated() {
+    let text = |more: &str, encoding: &str| {
+        format!(
+            "[dataset]\nname = \"t\"\n[target]\nclasses = [0, 1]\n[features]\nkind = \"image\"\nshape = [8, 8, 2]\nmax = 255\n{more}\n{encoding}"
+        )
+    };
+    let stated = Schema::parse(&text("mean = [120, 130.5]\ndeviation = [60, 70]", "")).unwrap();
+    assert_eq!(stated.scaling, crate::schema::Scaling::Ball);
+    let Features::Image { moments: Some(moments), encoder, .. } = &stated.features else { panic!() };
+    assert_eq!((moments.mean.as_slice(), moments.deviation.as_slice()), ([120.0, 130.5].as_slice(), [60.0, 70.0].as_slice()));
+    assert_eq!(*encoder, Some(crate::schema::ImageEncoder::Pixels));
+    let plain = Schema::parse(&text("", "")).unwrap();
+    assert!(plain.scaling == crate::schema::Scaling::Sphere && !serde_json::to_string(&plain).unwrap().contains("moments"));
+    let read: Schema = serde_json::from_str(&serde_json::to_string(&stated).unwrap()).unwrap();
+    assert_eq!(read, stated);
+    for (more, encoding, why) in [
+        ("mean = [120, 130]", "", "deviation"),
+        ("deviation = [120, 130]", "", "mean"),
+        ("mean = [120]\ndeviation = [60]", "", "a list of 2"),
+        ("mean = [120, 300]\ndeviation = [60, 60]", "", "from 0 to 255"),
+        ("mean = [120, 120]\ndeviation = [60, 0]", "", "from 0 to 255"),
+        ("mean = [120, 120]\ndeviation = [60, 60]", "[encoding]\nscaling = \"sphere\"", "ball"),
+        ("mean = [120, 120]\ndeviation = [60, 60]\nencoder = \"scattering\"", "", "pixels"),
+    ] {
+        let error = Schema::parse(&text(more, encoding)).unwrap_err().to_string();
+        assert!(error.contains(why), "{more}: {error}");
+    }
+}
+
 /// White is the largest pixel, and resizing is what the schema asks for.
 #[test]
 fn the_schema_decides() {
@@ -334,7 +365,10 @@ fn the_schema_decides() {
     assert_eq!(of(&here.0, &schema("[1, 1]", "")), ["broken"]);
     assert_eq!(of(&here.0, &schema("[1, 1, 3]", "resize = true")), ["cat|127.5|127.5|127.5"]);
     let Features::Image { shape, .. } = schema("[2, 2]", "").features else { panic!() };
-    let one = Schema { features: Features::Image { shape, max: 1.0, encoder: None, resize: true }, ..schema("[2, 2]", "") };
+    let one = Schema {
+        features: Features::Image { shape, max: 1.0, encoder: None, resize: true, moments: None },
+        ..schema("[2, 2]", "")
+    };
     assert_eq!(of(&here.0, &one), ["cat|1|1|0|0"]);
     let mut problems = Vec::new();
     let mut pictures = Pictures::open(&here.0, &schema("[1, 1]", "")).unwrap().unwrap();

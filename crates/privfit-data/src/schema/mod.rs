@@ -163,7 +163,21 @@ pub enum Features {
         /// Pictures of another size are cropped and resized, and are not null records.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         resize: bool,
+        /// Means and deviations of the channels, where they are declared: networks see (pixel - mean) / deviation.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        moments: Option<ChannelMoments>,
     },
+}
+
+/// Public means and standard deviations of the channels of pictures, in units of pixels: from a larger collection or from its documentation, never computed from the
+/// private pictures, which nobody would have paid for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChannelMoments {
+    /// One for each channel.
+    pub mean: Vec<f64>,
+    /// One for each channel, above 0.
+    pub deviation: Vec<f64>,
 }
 
 /// What the pixels of a picture become: a map of one record that no data decided.
@@ -263,8 +277,8 @@ impl Schema {
         let intercept = encoding.flag("intercept")?.or(kind_intercept).unwrap_or(!located);
         let celled = matches!(features, Features::Sparse { bound: Some(_), .. } | Features::Dense { bound: Some(_), .. });
         let scaling = match encoding.text("scaling")?.as_deref() {
-            // A linear predictor of a number needs rows that keep their length, and so do a point among them and cells with a bound.
-            None if celled => Scaling::Ball,
+            // A linear predictor of a number needs rows that keep their length, and so do a point among them, cells with a bound, and pixels with a mean.
+            None if celled || matches!(features, Features::Image { moments: Some(_), .. }) => Scaling::Ball,
             None if located || matches!(target.values, TargetValues::Bounds(..)) => Scaling::Ball,
             None | Some("sphere") => Scaling::Sphere,
             Some("ball") => Scaling::Ball,
@@ -299,6 +313,9 @@ impl Schema {
             && let Some((name, _)) = columns.iter().find(|c| bad(&c.1))
         {
             return Err(Error::misuse(format!("[features.{}]: give min below max, or a list of values", key(name))));
+        }
+        if let Features::Image { moments: Some(moments), max, .. } = &self.features {
+            self.check_moments(moments, *max)?;
         }
         let table = matches!(self.features, Features::Table(_));
         if self.task() == Task::Location {
@@ -337,6 +354,32 @@ impl Schema {
             )));
         }
         Ok(())
+    }
+
+    /// Whether means and deviations are those of the channels of pictures with this largest pixel.
+    fn check_moments(&self, moments: &ChannelMoments, max: f64) -> Result<()> {
+        if self.scatters() {
+            return Err(Error::misuse(
+                "[features] mean and deviation are those of pixels, which scattering does not keep: remove them, or give encoder = \"pixels\"",
+            ));
+        }
+        if self.scaling != Scaling::Ball {
+            return Err(Error::misuse(
+                "[features] mean and deviation need pixels that keep their size: give scaling = \"ball\" in [encoding], or remove scaling there",
+            ));
+        }
+        let channels = self.image_shape().map_or(0, |s| s[2]);
+        let lengths = moments.mean.len() == channels && moments.deviation.len() == channels;
+        // A deviation that is tiny against the range is a wrong unit, and would make numbers that single precision does not hold.
+        let least = max * 1e-6;
+        let sizes =
+            moments.mean.iter().all(|m| (0.0..=max).contains(m)) && moments.deviation.iter().all(|d| (least..=max).contains(d));
+        if lengths && sizes {
+            return Ok(());
+        }
+        Err(Error::misuse(format!(
+            "[features] mean and deviation: give a list of {channels} each, one for a channel, in units of pixels: means from 0 to {max}, deviations from {least:e} to {max}"
+        )))
     }
 
     /// Features after encoding, the constant one included. Public.
@@ -681,11 +724,23 @@ fn features(mut keys: Keys) -> Result<(Features, Option<bool>)> {
                 return keys.wrong("encoder", "scattering needs pictures of at least 6 x 6 pixels: give \"pixels\"");
             }
             let resize = keys.flag("resize")?.unwrap_or(false);
-            Features::Image { shape, max, encoder, resize }
+            let moments = match (keys.numbers("mean")?, keys.numbers("deviation")?) {
+                (None, None) => None,
+                (Some(mean), Some(deviation)) => Some(ChannelMoments { mean, deviation }),
+                (Some(_), None) => {
+                    return keys.wrong("deviation", "with mean = [...] give deviation = [...] too, one for each channel");
+                }
+                (None, Some(_)) => {
+                    return keys.wrong("mean", "with deviation = [...] give mean = [...] too, one for each channel");
+                }
+            };
+            // Whoever says what pixels are like means pixels.
+            let encoder = encoder.or(moments.as_ref().map(|_| ImageEncoder::Pixels));
+            Features::Image { shape, max, encoder, resize, moments }
         }
         other => return keys.wrong("kind", &format!("{other:?} is unknown: give \"sparse\", \"dense\" or \"image\"")),
     };
-    keys.finish("kind, dimension, row_norm, bound, shape, max, encoder, resize, intercept")?;
+    keys.finish("kind, dimension, row_norm, bound, shape, max, encoder, resize, mean, deviation, intercept")?;
     Ok((features, intercept))
 }
 

@@ -79,6 +79,11 @@ pub fn audit(question: &Question, canaries: u64, progress: &dyn Fn()) -> Result<
     if question.adjacency == Adjacency::ReplaceOne {
         return Err(Error::misuse("a canary takes part or not: use ").give("adjacency", "zero-out").text(" or add-remove"));
     }
+    if question.settings.0.get("normalise").is_some_and(|share| *share > 0.0) {
+        return Err(Error::misuse(
+            "canaries have a coordinate of their own, which normalised inputs do not keep: leave out normalise",
+        ));
+    }
     if !(20..=200_000).contains(&canaries) {
         return Err(Error::misuse(format!("{canaries} canaries are asked for: give 20 to 200000")));
     }

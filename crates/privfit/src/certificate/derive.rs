@@ -144,7 +144,8 @@ impl Certificate {
                 source: find.map_or("unknown", |m| m.source).into(),
                 theorem: {
                     let own = method::theorem(&training.method, model.task()).unwrap_or("unknown");
-                    if selects { format!("{own} {}", text::SELECTION) } else { own.into() }
+                    let more = [method::also(&training.method, &training.settings), selects.then_some(text::SELECTION)];
+                    [Some(own)].into_iter().chain(more).flatten().collect::<Vec<_>>().join(" ")
                 },
                 plan: training.plan.clone(),
                 releases,

@@ -381,6 +381,10 @@ impl Prepared {
             Fact::of_count(format!("number of {units}: {rows}"), counting),
             Fact::of_rules(format!("settings: loss {}, method {}, and the plan", self.problem.loss.name, self.method.name)),
         ];
+        if let Features::Image { moments: Some(moments), .. } = &job.schema.features {
+            let (mean, deviation) = (&moments.mean, &moments.deviation);
+            out.push(Fact::of_schema(format!("pixels by channel: mean {mean:?}, deviation {deviation:?}, declared public")));
+        }
         if job.constraint != Constraint::None {
             out.push(Fact::of_rules(format!("settings: weights are held to {}", job.constraint.text())));
         }

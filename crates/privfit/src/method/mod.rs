@@ -217,6 +217,8 @@ pub struct Capabilities {
     pub of_layers: bool,
     /// A run that is under way can be kept, so that another process goes on with it.
     pub resumable: bool,
+    /// A setting that makes it release more where it is above 0, and the sentence about that which follows its theorem.
+    pub also: Option<(&'static str, &'static str)>,
 }
 
 /// Points that stand for all rows.
@@ -249,6 +251,7 @@ impl Capabilities {
         of_cells: false,
         of_layers: false,
         resumable: false,
+        also: None,
     };
 
     /// Rests on a theorem about minimisers or distances of iterates, with proved errors of solver and floating point.
@@ -452,6 +455,12 @@ pub fn find(name: &str) -> Option<&'static Method> {
 pub fn theorem(method: &str, task: Task) -> Option<&'static str> {
     let method = find(method)?;
     Some(if task == Task::Location { location::THEOREM } else { method.theorem })
+}
+
+/// What follows the theorem of a method where a setting makes it release more.
+pub fn also(method: &str, settings: &[(String, f64)]) -> Option<&'static str> {
+    let (name, sentence) = find(method)?.can.also?;
+    settings.iter().any(|(given, value)| given == name && *value > 0.0).then_some(sentence)
 }
 
 /// Plans with the method of that name, or with the one for a linear model that the public facts suggest.

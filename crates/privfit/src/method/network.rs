@@ -8,8 +8,12 @@
 //! its length is checked on the integers, so that nothing rests on that bound. The accountant composes the exact privacy loss of
 //! sampled Gaussians. Layers that mix examples do not exist. Weights begin at public random numbers, and everything after the noise is free: momentum, Adam, averages.
 //!
-//! *Checkpoints.* Weights, moments and the sum of the last iterates are functions of the noisy sums so far, and are all that later steps need. Kept after a
-//! step, they are the same numbers in another process, to the bit (`checkpoint/mod.rs`).
+//! *Normalisation.* Inputs get mean 0 and variance 1 by channel (by column, where rows are no pictures). Means and deviations that the schema states are public and cost nothing. With `normalise` they come of
+//! one Gaussian release of sums, clipped on the integers, before the first step (`network/normal.rs`): its noise multiplier is that of this share of mu^2, and the noise of the steps
+//! is calibrated so that both together meet the target. Steps read what was released there, and records again only through gradients that are clipped.
+//!
+//! *Checkpoints.* Weights, moments, the sum of the last iterates, and scales and shifts of inputs are functions of the noisy sums so far, and are all that later steps need. Kept after a
+//! step, they are the same numbers in another process, to the bit (`checkpoint/mod.rs`): what inputs are normalised with is released once.
 //!
 //! *Accuracy.* Large samples and few passes; bounded activations (tanh) lose less to the clip than others.
 //!
@@ -21,11 +25,12 @@ use super::settings::settings;
 use super::{Capabilities, Learned, Method, Plan, Problem, rounded};
 use crate::checkpoint::{Checkpoints, State};
 use crate::error::{Error, Result};
+use crate::network::normal::{self, Moments, Normal};
 use crate::network::{History, Layer, Network, NetworkModel, Recorder, layers_of, usual_layers};
 use crate::schema::{Features, Scaling};
 use privfit_kernel::account::{Adjacency, Event, calibrate};
 use privfit_kernel::engine::Needs;
-use privfit_kernel::{Blockwise, Clipping, Gaussian, Numerics, Rate, Run, planned_step};
+use privfit_kernel::{Blockwise, Clipping, Gaussian, Mechanism, Numerics, Rate, Run, planned_step};
 
 settings! {
     /// Settings of networks.
@@ -52,6 +57,8 @@ settings! {
         averaged: f64 = 0.1, 0.0..=1.0;
         /// whether the gradient of every example is checked on whole numbers: slower, and nothing rests on rounding
         exact: bool = false, 0.0..=1.0;
+        /// share of the budget for means and variances of the inputs, which are normalised with them
+        normalise: f64 = 0.0, 0.0..=0.5;
     }
 }
 
@@ -77,6 +84,11 @@ pub(crate) const METHOD: Method = Method {
         resumable: true,
         // The error of the arithmetic is derived in `network/blocks.rs`, and is none with `exact`.
         numerics: Numerics::Bounded,
+        also: Some((
+            "normalise",
+            "Before the first step the sums of inputs and of their squares are released once, each record clipped on the integers to length sqrt 2, with Gaussian noise; \
+             inputs are scaled and shifted by what follows from these noisy sums. Its privacy loss is composed with that of the steps.",
+        )),
         ..Capabilities::ANY
     },
     plan,
@@ -101,12 +113,27 @@ struct Networks {
     /// Sums are divided by this public number.
     divide: f64,
     clip: f64,
+    inputs: Inputs,
     event: Event,
     loss: &'static str,
     loss_parameters: Vec<f64>,
 }
 
+/// How inputs are normalised.
+enum Inputs {
+    /// Not at all.
+    Plain,
+    /// By public scales and shifts.
+    Public(Normal),
+    /// By those that one release gives.
+    Released(Moments, Gaussian),
+}
+
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
+    Ok(Box::new(networks(problem)?))
+}
+
+fn networks(problem: &Problem) -> Result<Networks> {
     let settings = NetworkSettings::parse(&problem.settings)?;
     problem.needs_delta(METHOD.name)?;
     if problem.adjacency == Adjacency::AddRemove {
@@ -147,17 +174,22 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         (false, false) => 0.5,
         (false, true) => 0.5 * (signal / LINEAR_SIGNAL).clamp(0.1, 1.5),
     });
+    let inputs = inputs(problem, &network, settings.normalise)?;
     let make = |nm: f64| -> Result<(Gaussian, Event)> {
         let mechanism = match settings.exact {
             true => Gaussian::new(clip, nm, problem.rows)?,
             false => Gaussian::for_blocks(clip, network.error(), nm, problem.rows, network.dimension())?,
         };
-        let event = planned_step(&mechanism, network.dimension(), sampled).repeated(steps);
+        let steps = planned_step(&mechanism, network.dimension(), sampled).repeated(steps);
+        let event = match &inputs {
+            Inputs::Plain | Inputs::Public(_) => steps,
+            Inputs::Released(moments, first) => Event::Compose(vec![first.event(moments.dimension()), steps]),
+        };
         Ok((mechanism, event))
     };
     let multiplier = calibrate(problem.target, |nm| make(nm).map(|m| m.1), problem.adjacency)?;
     let (mechanism, event) = make(multiplier)?;
-    Ok(Box::new(Networks {
+    Ok(Networks {
         network,
         mechanism,
         sampled,
@@ -165,11 +197,12 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         learning_rate,
         divide: n * rate * clip,
         clip,
+        inputs,
         event,
         settings,
         loss: problem.loss.name,
         loss_parameters: problem.build_loss(1)?.parameters().to_vec(),
-    }))
+    })
 }
 
 /// The network of these layers for the rows of a problem.
@@ -185,7 +218,55 @@ fn network(problem: &Problem, layers: &[crate::network::Layer]) -> Result<Networ
     Network::new(input, layers, problem.task.classes(), scale as f32, 0.0)
 }
 
+/// How the inputs of a network are normalised, with this share of the budget.
+fn inputs(problem: &Problem, network: &Network, share: f64) -> Result<Inputs> {
+    let stated = match &problem.schema.features {
+        Features::Image { moments: Some(moments), max, .. } => Some((moments, *max)),
+        _ => None,
+    };
+    match stated {
+        Some(_) if share > 0.0 => Err(Error::misuse(
+            "the schema states mean and deviation of the pixels, and normalise would pay for them: leave out one of them",
+        )),
+        // The network's own scale makes pixels of 0 ... 1 of encoded ones.
+        Some((moments, max)) => {
+            let scales = moments.deviation.iter().map(|d| (max / d) as f32);
+            let shifts = moments.mean.iter().zip(&moments.deviation).map(|(m, d)| (-m / d) as f32);
+            Ok(Inputs::Public(scales.chain(shifts).collect()))
+        }
+        None if share > 0.0 => {
+            let shape = network.input;
+            let (channels, pixels) = (shape.channels, shape.height * shape.width);
+            let moments = Moments { channels, pixels, scale: f64::from(network.scale), rows: problem.rows.max(1) as f64 };
+            Ok(Inputs::Released(moments, Gaussian::new(normal::CLIP, problem.single_noise()? / share.sqrt(), problem.rows)?))
+        }
+        None => Ok(Inputs::Plain),
+    }
+}
+
 impl Networks {
+    /// Releases before the first step.
+    fn before_steps(&self) -> u64 {
+        u64::from(matches!(self.inputs, Inputs::Released(..)))
+    }
+
+    /// Scales and shifts of inputs, released where they are not public: called once in all the processes of a run.
+    fn normal(&self, run: &mut Run<'_>) -> Result<Normal> {
+        match &self.inputs {
+            Inputs::Plain => Ok(Normal::new()),
+            Inputs::Public(normal) => Ok(normal.clone()),
+            Inputs::Released(moments, mechanism) => {
+                let everyone = run.everyone()?;
+                let sums = run.at(mechanism, |run, scale| {
+                    let noise = run.draw(&scale, moments.dimension())?;
+                    let value = everyone.sum(&noise, &moments.contribution())?;
+                    run.release(noise, &value)
+                })?;
+                Ok(moments.normal(&sums, mechanism.standard_deviation()))
+            }
+        }
+    }
+
     /// The learning rate of a step, from 0.
     fn rate(&self, step: u64) -> f64 {
         let (at, all) = ((step + 1) as f64, self.steps as f64);
@@ -206,6 +287,12 @@ impl Networks {
             second: vec![0.0; if self.settings.adam { d } else { 0 }],
             average: vec![0.0; d],
             averaged: 0.0,
+            normal: match &self.inputs {
+                Inputs::Plain => Normal::new(),
+                Inputs::Public(normal) => normal.clone(),
+                Inputs::Released(moments, _) => vec![0.0; moments.dimension()],
+            },
+            released: self.before_steps() > 0,
         }
     }
 
@@ -245,15 +332,17 @@ impl Networks {
         let everyone = run.everyone()?;
         if let Some(State { steps, executed, numbers }) = kept.as_mut().and_then(|kept| kept.found()) {
             at.fill(numbers)?;
-            // Each step is one release, which the plan admits here for good.
-            if executed.count() != steps {
+            // Each step is one release, after the one for the inputs where there is one; the plan admits them here for good.
+            if executed.count() != self.before_steps() + steps {
                 return Err(not_ours());
             }
             run.resume(&executed)?;
             done = steps;
+        } else {
+            at.normal = self.normal(run)?;
         }
         for step in done..self.steps {
-            let prepared = self.network.prepare(&at.weights);
+            let prepared = self.network.prepare_normal(&at.weights, &at.normal);
             let blocks = Blockwise { exact: self.settings.exact, ..self.network.blocks(&prepared, clipping) };
             let sum = run.at(&self.mechanism, |run, scale| {
                 let noise = run.draw(&scale, d)?;
@@ -281,20 +370,32 @@ struct Iterate {
     average: Vec<f64>,
     averaged: f64,
     recorder: Recorder,
+    /// Scales and shifts of inputs, and whether they were released.
+    normal: Normal,
+    released: bool,
 }
 
 impl Iterate {
     /// As lists, for a checkpoint.
     fn numbers(&self) -> Vec<Vec<f64>> {
         let own = [&self.weights, &self.first, &self.second, &self.average].map(Vec::clone);
-        own.into_iter().chain([vec![self.averaged], self.recorder.numbers()]).collect()
+        let all = own.into_iter().chain([vec![self.averaged], self.recorder.numbers()]);
+        all.chain(self.released.then(|| self.normal_numbers())).collect()
+    }
+
+    fn normal_numbers(&self) -> Vec<f64> {
+        self.normal.iter().map(|x| f64::from(*x)).collect()
     }
 
     /// Takes the lists of a checkpoint, which must have the lengths of this one.
-    fn fill(&mut self, numbers: Vec<Vec<f64>>) -> Result<()> {
+    fn fill(&mut self, mut numbers: Vec<Vec<f64>>) -> Result<()> {
         let lengths = |lists: &[Vec<f64>]| lists.iter().map(Vec::len).collect::<Vec<_>>();
         if lengths(&numbers) != lengths(&self.numbers()) {
             return Err(not_ours());
+        }
+        if self.released {
+            // They were single numbers before, so that nothing is lost.
+            self.normal = numbers.pop().unwrap_or_default().iter().map(|x| *x as f32).collect();
         }
         if let Ok([weights, first, second, average, averaged, recorded]) = <[Vec<f64>; 6]>::try_from(numbers) {
             self.recorder.go_on(&recorded, &weights);
@@ -303,13 +404,16 @@ impl Iterate {
         Ok(())
     }
 
-    /// The average of the last iterates, or the last one.
+    /// The average of the last iterates, or the last one; before it the scales and shifts that were released, behind it the history.
     fn answer(mut self) -> Vec<f64> {
-        if self.averaged > 0.0 {
+        let normal = if self.released { self.normal_numbers() } else { Vec::new() };
+        let weights = if self.averaged > 0.0 {
             self.average.iter_mut().for_each(|a| *a /= self.averaged);
-            return self.recorder.with(self.average);
-        }
-        self.recorder.with(self.weights)
+            self.average
+        } else {
+            self.weights
+        };
+        [normal, self.recorder.with(weights)].concat()
     }
 }
 
@@ -344,6 +448,14 @@ impl Plan for Networks {
         if let Some(rate) = self.sampled {
             out.push(("sampling rate", rounded(rate.value())));
         }
+        match &self.inputs {
+            Inputs::Plain => {}
+            Inputs::Public(_) => out.push(("inputs", "normalised by the mean and deviation of the schema".into())),
+            Inputs::Released(_, mechanism) => {
+                out.push(("inputs", format!("normalised, with {} of the budget", rounded(self.settings.normalise))));
+                out.push(("noise of the sums for that, standard deviation", rounded(mechanism.standard_deviation())));
+            }
+        }
         if self.settings.exact {
             out.push(("gradients", "each by itself, checked on whole numbers".into()));
         }
@@ -372,9 +484,104 @@ impl Plan for Networks {
     }
 
     fn learned(&self, mut numbers: Vec<f64>) -> Learned {
+        let normal = match &self.inputs {
+            Inputs::Plain => Normal::new(),
+            Inputs::Public(normal) => normal.clone(),
+            Inputs::Released(moments, _) => {
+                let own = numbers.drain(..moments.dimension().min(numbers.len()));
+                let mut own: Normal = own.map(|x| x as f32).collect();
+                own.resize(moments.dimension(), 0.0);
+                own
+            }
+        };
         let history = History::split(&mut numbers, self.network.dimension());
         numbers.resize(self.network.dimension(), 0.0);
         let model = NetworkModel::new(&self.network, self.loss, self.loss_parameters.clone(), &numbers);
-        Learned::Network(Box::new(model.with_history(history)))
+        Learned::Network(Box::new(model.with_normal(normal).with_history(history)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::method::testing::{Random, dataset, plan, schema};
+    use crate::schema::Schema;
+    use privfit_kernel::Entropy;
+    use privfit_kernel::account::epsilon;
+    use privfit_kernel::engine::Threads;
+
+    const CLASSES: &str = "classes = [\"0\", \"1\", \"2\"]";
+
+    fn networks_of(schema: &Schema, set: &[(&str, f64)]) -> Networks {
+        networks(&plan(schema, "network", "softmax", 2000, 1.0, set).problem).unwrap()
+    }
+
+    /// The statistics and the steps together cost what was asked for: not more, and hardly less. Without a share the plan is the steps alone.
+    #[test]
+    fn the_budget_is_shared() {
+        let schema = schema(3, "", CLASSES);
+        let plain = networks_of(&schema, &[("steps", 30.0)]);
+        assert!(matches!(&plain.event, Event::Repeat { times: 30, .. }), "{:?}", plain.event);
+        assert_eq!(networks_of(&schema, &[("steps", 30.0), ("normalise", 0.0)]).event, plain.event);
+        let mut last = plain.mechanism.standard_deviation();
+        for share in [0.05, 0.2, 0.5] {
+            let paid = networks_of(&schema, &[("steps", 30.0), ("normalise", share)]);
+            let Event::Compose(events) = &paid.event else { panic!("{:?}", paid.event) };
+            assert!(matches!(&events[..], [Event::DiscreteGaussian { dimension: 6, .. }, Event::Repeat { times: 30, .. }]));
+            let found = epsilon(&paid.event, Adjacency::ZeroOut, 1e-8).unwrap().bound.upper;
+            assert!(found <= 1.0 && found > 0.98, "{share}: {found}");
+            // The statistics alone cost less than their share of mu^2 would under the whole target, and the steps get the rest.
+            assert!(paid.mechanism.standard_deviation() > last, "{share}");
+            last = paid.mechanism.standard_deviation();
+        }
+    }
+
+    /// A run whose statistics are released twice, or after a step, or not at all, is refused by the kernel.
+    #[test]
+    fn statistics_are_released_once() {
+        let schema = schema(3, "", CLASSES);
+        let mut random = Random(7);
+        let rows: Vec<Vec<f64>> = (0..200).map(|i| vec![random.next(), random.next(), random.next(), f64::from(i % 3)]).collect();
+        let (engine, entropy) = (Threads::new(1), Entropy::system().unwrap());
+        let data = dataset(&schema, 3, false, &rows, &entropy);
+        let paid = networks_of(&schema, &[("steps", 3.0), ("normalise", 0.2)]);
+        let begin = || Run::begin(&data, &engine, &entropy, &paid.event).unwrap();
+        let mut run = begin();
+        let numbers = paid.descend(&mut run, &|| {}, None).unwrap();
+        assert_eq!(run.executed().unwrap().count(), 4);
+        assert!(run.close(()).unwrap().event() == &paid.event);
+        let Learned::Network(model) = paid.learned(numbers) else { panic!() };
+        assert!(model.normal.len() == 6 && model.network().is_some() && model.normal[..3].iter().all(|s| *s > 0.0));
+        let mut twice = begin();
+        paid.normal(&mut twice).unwrap();
+        assert!(paid.normal(&mut twice).is_err());
+        let mut without = begin();
+        let skipping = Networks { inputs: Inputs::Plain, ..networks_of(&schema, &[("steps", 3.0), ("normalise", 0.2)]) };
+        assert!(skipping.descend(&mut without, &|| {}, None).is_err());
+    }
+
+    /// Stated moments: a network sees (pixel - mean) / deviation, at no cost; paying for them as well is refused.
+    #[test]
+    fn stated_moments_cost_nothing() {
+        let text = |more: &str| {
+            let text = format!(
+                "[dataset]\nname = \"t\"\n[target]\n{CLASSES}\n[features]\nkind = \"image\"\nshape = [2, 2, 2]\nmax = 255\n{more}"
+            );
+            Schema::parse(&text).unwrap()
+        };
+        let stated = text("mean = [100, 150]\ndeviation = [50, 60]\n");
+        let network = networks_of(&stated, &[("steps", 3.0)]);
+        assert!(matches!(&network.event, Event::Repeat { times: 3, .. }));
+        assert_eq!(network.event, networks_of(&text("encoder = \"pixels\"\n"), &[("steps", 3.0)]).event);
+        let Inputs::Public(normal) = &network.inputs else { panic!() };
+        // A pixel is encoded as its part of the largest one, over the root of all pixels and the constant.
+        let pixels = [100.0, 150.0, 255.0, 0.0];
+        let mut inputs: Vec<f32> = pixels.iter().map(|p| (p / 255.0 / 3.0) as f32 * network.network.scale).collect();
+        normal::apply(normal, &mut inputs);
+        let expected = [0.0, 0.0, 3.1, -2.5];
+        assert!(inputs.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-5), "{inputs:?}");
+        let problem = plan(&stated, "network", "softmax", 2000, 1.0, &[("steps", 3.0)]).problem;
+        let both = Problem { settings: super::super::Settings([("normalise".to_string(), 0.1)].into()), ..problem };
+        assert!(networks(&both).err().unwrap().to_string().contains("leave out one"));
     }
 }

@@ -12,6 +12,7 @@
 //! - *Overflow.* A unit with a norm that is no finite number has the factor 0 and adds nothing. All others add at most the clip, so that no sum overflows.
 
 use super::layer::{Layer, Shape};
+use super::normal;
 use super::pass::{Goal, backward, forward, weighted};
 use super::program::{Area, Kind, MOST_AT_ONCE, Program};
 use crate::error::Result;
@@ -142,6 +143,25 @@ impl Network {
         self.program.prepare(weights)
     }
 
+    /// The same for inputs that are normalised: scales and shifts of the channels follow the weights, because they may be known only when a run is under way.
+    pub(crate) fn prepare_normal(&self, weights: &[f64], normal: &[f32]) -> Vec<f32> {
+        let mut prepared = self.prepare(weights);
+        prepared.extend(normal);
+        prepared
+    }
+
+    /// Scales and shifts among what was prepared; none if inputs stay as they are.
+    fn normal_of<'a>(&self, prepared: &'a [f32]) -> &'a [f32] {
+        prepared.get(self.program.prepared..).filter(|n| n.len() == 2 * self.input.channels).unwrap_or_default()
+    }
+
+    /// Encoded rows as they enter the network, one after the other.
+    fn inputs(&self, prepared: &[f32], rows: &[f32]) -> Vec<f32> {
+        let mut rows: Vec<f32> = rows.iter().map(|x| x * self.scale + self.shift).collect();
+        normal::apply(self.normal_of(prepared), &mut rows);
+        rows
+    }
+
     /// Sums of clipped gradients at prepared weights.
     pub fn blocks<'a>(&'a self, prepared: &'a [f32], clipping: Clipping) -> Blockwise<'a> {
         let labels = match self.goal {
@@ -169,8 +189,7 @@ impl Network {
     /// The gradient of one encoded row, as it is before its clip; for audits.
     pub(crate) fn gradient(&self, prepared: &[f32], row: &[f32], label: f32) -> Vec<f32> {
         let (mut scratch, mut out) = (vec![0f32; self.program.scratch], vec![0f32; self.dimension()]);
-        let row: Vec<f32> = row.iter().map(|x| x * self.scale + self.shift).collect();
-        self.enter(&row, &mut scratch);
+        self.enter(&self.inputs(prepared, row), &mut scratch);
         forward(&self.program, prepared, &mut scratch, 1);
         backward(&self.program, prepared, self.goal, &[label], &mut scratch, &mut [0f32]);
         weighted(&self.program, &[1.0], &mut scratch, &mut out);
@@ -197,8 +216,7 @@ impl Network {
         let mut out = Vec::new();
         for rows in rows.chunks(self.program.at_once * self.input.size()) {
             let count = rows.len() / self.input.size();
-            let rows: Vec<f32> = rows.iter().map(|x| x * self.scale + self.shift).collect();
-            self.enter(&rows, &mut scratch);
+            self.enter(&self.inputs(prepared, rows), &mut scratch);
             forward(&self.program, prepared, &mut scratch, count);
             let Area { at, channels, .. } = self.program.output;
             (0..count).for_each(|e| out.extend(&scratch[at + e * channels..][..self.scores]));
@@ -252,13 +270,18 @@ fn plain(call: &Call<'_>, blocks: &Blockwise<'_>, units: &UnitBlock<'_>, scratch
             let (size, count) = (network.input.size(), units.len());
             let mut labels = [f32::NAN; MOST_AT_ONCE];
             units.copy_labels(&mut labels[..count]);
+            let normal = network.normal_of(blocks.parameters);
             if network.program.input.border == 0 {
-                units.copy_rows(network.scale, network.shift, &mut scratch[..count * size]);
+                let rows = &mut scratch[..count * size];
+                units.copy_rows(network.scale, network.shift, rows);
+                normal::apply(normal, rows);
             } else {
                 // Rows go through the room of the way back.
                 let (areas, room) = scratch.split_at_mut(network.program.deltas[0]);
                 let rows = &mut room[..count * size];
                 units.copy_rows(network.scale, network.shift, rows);
+                // Before borders are put around pictures: what lies beyond an edge is the mean.
+                normal::apply(normal, rows);
                 network.enter(rows, areas);
             }
             forward(&network.program, blocks.parameters, scratch, count);

@@ -9,6 +9,7 @@ mod blocks;
 mod history;
 mod layer;
 mod model;
+pub(crate) mod normal;
 mod pass;
 mod placed;
 mod preset;

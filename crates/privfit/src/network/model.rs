@@ -23,6 +23,9 @@ pub struct NetworkModel {
     pub scale: f32,
     /// See `scale`.
     pub shift: f32,
+    /// What the numbers of each channel are multiplied by after that, and then what is added to them: normalisation. Empty where inputs are not normalised.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub normal: Vec<f32>,
     /// Layers before the scores, in words; a dense layer with a score for each class, or one for a number, follows.
     pub layers: Vec<String>,
     /// Weights: of each layer those of its inputs, one list of outputs after the other, then a bias for each output.
@@ -41,6 +44,7 @@ impl Clone for NetworkModel {
             loss: self.loss.clone(),
             loss_parameters: self.loss_parameters.clone(),
             layers: self.layers.clone(),
+            normal: self.normal.clone(),
             weights: self.weights.clone(),
             history: self.history.clone(),
             ready: OnceLock::new(),
@@ -53,7 +57,7 @@ impl PartialEq for NetworkModel {
     fn eq(&self, other: &Self) -> bool {
         let facts = |m: &Self| (m.loss.clone(), m.loss_parameters.clone(), m.classes, m.input, m.layers.clone());
         facts(self) == facts(other)
-            && (self.scale, self.shift) == (other.scale, other.shift)
+            && (self.scale, self.shift, &self.normal) == (other.scale, other.shift, &other.normal)
             && self.weights == other.weights
             && self.history == other.history
     }
@@ -69,11 +73,17 @@ impl NetworkModel {
             input: [network.input.height, network.input.width, network.input.channels],
             scale: network.scale,
             shift: network.shift,
+            normal: Vec::new(),
             layers: network.layers.iter().map(Layer::to_string).collect(),
             weights: weights.iter().map(|w| if w.is_finite() { *w } else { 0.0 }).collect(),
             history: None,
             ready: OnceLock::new(),
         }
+    }
+
+    /// With inputs that are normalised by these scales and shifts of the channels.
+    pub(crate) fn with_normal(self, normal: Vec<f32>) -> NetworkModel {
+        NetworkModel { normal, ready: OnceLock::new(), ..self }
     }
 
     /// With what was recorded of its training.
@@ -91,8 +101,10 @@ impl NetworkModel {
             let network = small.then(|| Network::new(shape, &layers, self.classes, self.scale, self.shift).ok()).flatten()?;
             let complete = network.dimension() == self.weights.len() && self.weights.iter().all(|w| w.is_finite());
             let complete = complete && self.history.as_ref().is_none_or(History::is_complete);
+            let normal = self.normal.is_empty() || self.normal.len() == 2 * channels;
+            let complete = complete && normal && self.normal.iter().all(|x| x.is_finite());
             complete.then(|| {
-                let prepared = network.prepare(&self.weights);
+                let prepared = network.prepare_normal(&self.weights, &self.normal);
                 (network, prepared)
             })
         };
@@ -142,6 +154,35 @@ mod tests {
         let read: NetworkModel = serde_json::from_str(&serde_json::to_string(&with).unwrap()).unwrap();
         assert!(read == with && read != model && read.network().is_some());
         assert!(model.with_history(Some(history(3))).network().is_none());
+    }
+
+    /// Scales and shifts change scores as the inputs themselves would, stand in the file, and are checked; files without them are read as before.
+    #[test]
+    fn normalised_inputs_are_in_the_file() {
+        let layers: Vec<Layer> = ["convolution 4 3 padding 1", "tanh"].iter().map(|l| Layer::parse(l).unwrap()).collect();
+        let shape = Shape { height: 3, width: 2, channels: 2 };
+        let network = Network::new(shape, &layers, 2, 3.0, 0.0).unwrap();
+        let plain = NetworkModel::new(&network, "softmax", vec![], &network.initial());
+        let text = serde_json::to_string(&plain).unwrap();
+        assert!(!text.contains("normal"));
+        let normal = plain.clone().with_normal(vec![2.0, 0.5, -0.25, 0.125]);
+        let read: NetworkModel = serde_json::from_str(&serde_json::to_string(&normal).unwrap()).unwrap();
+        assert!(read == normal && read.clone() == normal && read != plain);
+        let scores = |model: &NetworkModel, row: &[f64]| {
+            let mut out = Vec::new();
+            model.scores(&Row { dense: row.to_vec(), ..Row::default() }, &mut out);
+            out
+        };
+        let row: Vec<f64> = (0..12).map(|i| f64::from(i) / 32.0 - 0.125).collect();
+        // By hand: 3 x 2 - 0.25 and 3 x / 2 + 0.125, divided by the scale of the plain network.
+        let by_hand: Vec<f64> =
+            row.iter().enumerate().map(|(i, x)| if i % 2 == 0 { 2.0 * x - 0.25 / 3.0 } else { 0.5 * x + 0.125 / 3.0 }).collect();
+        let (found, expected) = (scores(&read, &row), scores(&plain, &by_hand));
+        assert!(found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-6), "{found:?} {expected:?}");
+        assert!((found[0] - scores(&plain, &row)[0]).abs() > 1e-3);
+        for damaged in [vec![1.0; 3], vec![1.0; 6], vec![1.0, 1.0, f32::NAN, 0.0]] {
+            assert!(plain.clone().with_normal(damaged).network().is_none());
+        }
     }
 
     /// Layers lie one after the other, and their weights are all there are.

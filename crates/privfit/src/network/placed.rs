@@ -78,9 +78,12 @@ impl NetworkModel {
                 json!({"layer": l.layer.to_string(), "shape": shape, "weights": l.weights.len()})
             })
             .collect();
-        Ok(
-            json!({"input": self.input, "scale": self.scale, "shift": self.shift, "layers": layers, "weights": self.weights.len(), "history": self.history}),
-        )
+        let mut out = json!({"input": self.input, "scale": self.scale, "shift": self.shift, "layers": layers, "weights": self.weights.len(), "history": self.history});
+        if !self.normal.is_empty() {
+            let (scales, shifts) = self.normal.split_at(self.normal.len() / 2);
+            out["normal"] = json!({"scales": scales, "shifts": shifts});
+        }
+        Ok(out)
     }
 
     /// All weights as CSV: the number of the layer from 1, its words, what the number is, and which input and output it is of.

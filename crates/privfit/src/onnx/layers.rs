@@ -14,9 +14,17 @@ pub(super) fn scores(graph: &mut Graph, model: &NetworkModel, row: &str) -> Resu
     let scale = graph.floats(&[], &[model.scale]);
     let shift = graph.floats(&[], &[model.shift]);
     let scaled = graph.apply("Mul", &[&row, &scale]);
-    let moved = graph.apply("Add", &[&scaled, &shift]);
+    let mut moved = graph.apply("Add", &[&scaled, &shift]);
     let layers = model.placed()?;
     let input = layers.first().map_or(Shape::flat(0), |l| l.input);
+    if !model.normal.is_empty() {
+        // One number for each input: those of a pixel, once for every pixel.
+        let (scales, shifts) = model.normal.split_at(model.normal.len() / 2);
+        let [scales, shifts] = [scales, shifts].map(|own| own.repeat(input.height * input.width));
+        let (scales, shifts) = (graph.floats(&[input.size()], &scales), graph.floats(&[input.size()], &shifts));
+        let scaled = graph.apply("Mul", &[&moved, &scales]);
+        moved = graph.apply("Add", &[&scaled, &shifts]);
+    }
     let mut value = Value { name: moved, planes: false };
     if (input.height, input.width) != (1, 1) {
         value = value.with_planes(graph, input);

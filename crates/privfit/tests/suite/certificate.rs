@@ -94,6 +94,28 @@ fn networks_state_their_grade() {
     }
 }
 
+/// Statistics that inputs are normalised with are part of the event and of the sentences; a file that forgets them, or claims others, does not hold. Without them nothing is said.
+#[test]
+fn networks_pay_for_normalised_inputs() {
+    let made = |share: f64| {
+        let mut job = job("network", "squared", NUMBER, Adjacency::ZeroOut, 1e-6);
+        let set = [("steps", 3.0), ("normalise", share)].map(|(name, value)| (name.to_string(), value));
+        job.settings = Settings(set.into_iter().filter(|s| s.1 > 0.0).collect());
+        fit(&job, &system()).unwrap()
+    };
+    let (artifact, plain) = (made(0.2), made(0.0));
+    let event = |a: &Artifact| serde_json::to_value(&a.guarantee.event).unwrap();
+    assert!(artifact.certificate.mechanism.theorem.contains("squares"), "{}", artifact.certificate.mechanism.theorem);
+    assert!(!plain.certificate.mechanism.theorem.contains("squares") && !plain.to_json().unwrap().contains("normal"));
+    let verdict = verify(&artifact.to_json().unwrap()).unwrap();
+    assert!(verdict.holds(), "{verdict:#?}");
+    let whole = parsed(&artifact);
+    assert!(whole["model"]["normal"].as_array().is_some_and(|n| n.len() == 2 * 4), "{}", whole["model"]["normal"]);
+    assert!(edited(&whole, &[]).holds());
+    assert!(!edited(&whole, &[("/guarantee/event", event(&plain))]).holds(), "the event without the statistics");
+    assert!(!edited(&whole, &[("/training/settings", serde_json::json!([["normalise", 0.1], ["steps", 3.0]]))]).holds());
+}
+
 /// The file with a digest that fits it, whatever else was done to it.
 fn repaired(file: &Value) -> String {
     let mut file = file.clone();

@@ -107,7 +107,14 @@ impl Checkpoints for Failing {
 #[test]
 fn stopped_at_every_step() {
     let place = Place::new("steps");
-    for settings in [&[][..], &[("adam", 1.0)], &[("sampling_rate", 1.0)], &[("automatic", 1.0), ("averaged", 0.0)]] {
+    for settings in [
+        &[][..],
+        &[("adam", 1.0)],
+        &[("sampling_rate", 1.0)],
+        &[("automatic", 1.0), ("averaged", 0.0)],
+        // What inputs are normalised with is released once, and kept.
+        &[("normalise", 0.1)],
+    ] {
         let prepared = network(settings);
         let run = |kept: Option<&mut Failing>| {
             let (engine, entropy) = (Threads::new(1), Entropy::simulated(3));

@@ -130,6 +130,14 @@ fn a_network_has_an_operation_for_every_layer() {
                     Gemm Cast ArgMax Gather Identity Softmax Cast Identity";
     let operations = operations.join(" ");
     assert!(operations.ends_with(expected) && !operations.contains("Concat"), "{operations}");
+    // Inputs that are normalised: one number for each of them, before pictures are turned.
+    let mut normal = network.clone();
+    normal["normal"] = serde_json::json!([2.0, 0.5, -0.25, 0.125]);
+    artifact.model = serde_json::from_value(normal).unwrap();
+    let bytes = onnx::export(&artifact, b"").unwrap();
+    let graph = &all(&bytes, 7)[0];
+    let more: Vec<String> = all(graph, 1).iter().map(|n| text(n, 4)).collect();
+    assert_eq!(more.join(" "), operations.replace(expected, &format!("Mul Add {expected}")));
     // Weights that do not fit are no graph.
     let mut short = network;
     short["weights"] = serde_json::json!([0.5]);

@@ -150,9 +150,9 @@ impl Network {
         prepared
     }
 
-    /// Scales and shifts among what was prepared; none if inputs stay as they are.
+    /// Scales and shifts of channels, or of all numbers, among what was prepared; none if inputs stay as they are.
     fn normal_of<'a>(&self, prepared: &'a [f32]) -> &'a [f32] {
-        prepared.get(self.program.prepared..).filter(|n| n.len() == 2 * self.input.channels).unwrap_or_default()
+        prepared.get(self.program.prepared..).filter(|n| self.input.can_be_normalised(n)).unwrap_or_default()
     }
 
     /// Encoded rows as they enter the network, one after the other.

@@ -15,6 +15,11 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// Whether these are scales and shifts of all channels, or of all numbers.
+    pub(crate) fn can_be_normalised(&self, normal: &[f32]) -> bool {
+        [self.channels, self.size()].iter().any(|n| normal.len() == 2 * n)
+    }
+
     /// A row of numbers.
     pub fn flat(channels: usize) -> Shape {
         Shape { height: 1, width: 1, channels }

@@ -23,7 +23,7 @@ pub struct NetworkModel {
     pub scale: f32,
     /// See `scale`.
     pub shift: f32,
-    /// What the numbers of each channel are multiplied by after that, and then what is added to them: normalisation. Empty where inputs are not normalised.
+    /// What the numbers of each channel (or all of them) are multiplied by after that, and then what is added to them: normalisation. Empty where inputs are not normalised.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub normal: Vec<f32>,
     /// Layers before the scores, in words; a dense layer with a score for each class, or one for a number, follows.
@@ -101,7 +101,7 @@ impl NetworkModel {
             let network = small.then(|| Network::new(shape, &layers, self.classes, self.scale, self.shift).ok()).flatten()?;
             let complete = network.dimension() == self.weights.len() && self.weights.iter().all(|w| w.is_finite());
             let complete = complete && self.history.as_ref().is_none_or(History::is_complete);
-            let normal = self.normal.is_empty() || self.normal.len() == 2 * channels;
+            let normal = self.normal.is_empty() || shape.can_be_normalised(&self.normal);
             let complete = complete && normal && self.normal.iter().all(|x| x.is_finite());
             complete.then(|| {
                 let prepared = network.prepare_normal(&self.weights, &self.normal);

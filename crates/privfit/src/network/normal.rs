@@ -9,12 +9,15 @@
 //! *Weight.* Rows of many columns have short cells, and the squares of short cells vanish in the noise. The weight, a quarter of the root of the number of channels, lifts them; rows whose fourth moments are
 //! sixteen times as large as those of a row with equal cells are clipped, as a whole.
 //!
+//! *Centred alone.* Scattering features have been normalised within a picture, and a quiet one says less than a loud one. Of them only the mean of every number is released: a record adds its row x, clipped on
+//! the integers to length 1. The noisy mean is shrunk by the part of its length that noise explains (James and Stein 1961).
+//!
 //! *Least variance.* A channel without variance, or with less than the noise hides, is not divided by what noise left there.
 
 use privfit_kernel::{Contribution, Sink, Unit, UnitRandomness};
 
-/// Bound on the vector of a record.
-pub(crate) const CLIP: f64 = std::f64::consts::SQRT_2;
+/// Bound on the vector of a record with sums and squares.
+const CLIP: f64 = std::f64::consts::SQRT_2;
 
 /// Variance below which no channel is blown up further, in units of the mean square that inputs have without normalisation: about 1.
 const LEAST_VARIANCE: f64 = 0.05;
@@ -34,12 +37,25 @@ pub(crate) struct Moments {
     pub(crate) scale: f64,
     /// Number of records, for means.
     pub(crate) rows: f64,
+    /// Whether means are all that is released: scales are 1.
+    pub(crate) centred: bool,
 }
 
 impl Moments {
     /// Length of the release.
     pub(crate) fn dimension(&self) -> usize {
-        2 * self.channels
+        if self.centred { self.channels } else { 2 * self.channels }
+    }
+
+    /// Bound on the vector of a record.
+    pub(crate) fn clip(&self) -> f64 {
+        if self.centred { 1.0 } else { CLIP }
+    }
+
+    /// Scales and shifts that change nothing: how many there are.
+    pub(crate) fn unchanged(&self) -> Normal {
+        let ones = std::iter::repeat_n(1.0, self.channels);
+        ones.chain(std::iter::repeat_n(0.0, self.channels)).collect()
     }
 
     fn weight(&self) -> f64 {
@@ -49,13 +65,13 @@ impl Moments {
     /// What a record adds.
     pub(crate) fn contribution(&self) -> Contribution {
         Contribution {
-            name: "sums of inputs and of their squares",
+            name: if self.centred { "sums of inputs" } else { "sums of inputs and of their squares" },
             dimension: self.dimension(),
             parameters: vec![
                 self.channels as f64,
                 (self.channels * self.pixels) as f64,
                 1.0 / (self.pixels as f64).sqrt(),
-                self.weight(),
+                if self.centred { 0.0 } else { self.weight() },
             ],
             add,
         }
@@ -67,6 +83,13 @@ impl Moments {
         let pixels = self.pixels as f64;
         // From sums over records to means of u and of its square.
         let to_mean = self.scale / (self.rows * pixels.sqrt());
+        if self.centred {
+            let noise = deviation * deviation * first.len() as f64;
+            let known = (1.0 - noise / first.iter().map(|x| x * x).sum::<f64>().max(f64::MIN_POSITIVE)).max(0.0);
+            let mut normal = self.unchanged();
+            normal[self.channels..].iter_mut().zip(first).for_each(|(shift, sum)| *shift = (-sum * to_mean * known) as f32);
+            return normal;
+        }
         let to_square = self.scale * self.scale / (self.weight() * self.rows * pixels);
         let (mean_noise, square_noise) = (deviation * to_mean, deviation * to_square);
         // Where noise is all there is, numbers keep their size.
@@ -95,7 +118,9 @@ fn add(p: &[f64], unit: Unit<'_>, _: &mut UnitRandomness<'_>, sink: &mut Sink<'_
     unit.each(0, |j, x| {
         if j < numbers {
             sink.add(j % channels, x * first);
-            sink.add(channels + j % channels, x * x * weight);
+            if *weight > 0.0 {
+                sink.add(channels + j % channels, x * x * weight);
+            }
         }
     });
 }
@@ -142,7 +167,7 @@ mod tests {
 
     /// The noisy sums of rows, and the deviation of their noise; the same noise whatever the rows are.
     fn released(data: &Dataset, moments: &Moments, noise_multiplier: f64) -> (Vec<f64>, f64) {
-        let mechanism = Gaussian::new(CLIP, noise_multiplier, data.unit_count() as u64).unwrap();
+        let mechanism = Gaussian::new(moments.clip(), noise_multiplier, data.unit_count() as u64).unwrap();
         let (engine, entropy, d) = (Threads::new(1), Entropy::simulated(2), moments.dimension());
         let mut run = Run::begin(data, &engine, &entropy, &mechanism.event(d)).unwrap();
         let everyone = run.everyone().unwrap();

@@ -18,9 +18,9 @@ pub(super) fn scores(graph: &mut Graph, model: &NetworkModel, row: &str) -> Resu
     let layers = model.placed()?;
     let input = layers.first().map_or(Shape::flat(0), |l| l.input);
     if !model.normal.is_empty() {
-        // One number for each input: those of a pixel, once for every pixel.
+        // One number for each input: those of a pixel, once for every pixel, where they are not those of all numbers.
         let (scales, shifts) = model.normal.split_at(model.normal.len() / 2);
-        let [scales, shifts] = [scales, shifts].map(|own| own.repeat(input.height * input.width));
+        let [scales, shifts] = [scales, shifts].map(|own| own.repeat(input.size() / own.len().max(1)));
         let (scales, shifts) = (graph.floats(&[input.size()], &scales), graph.floats(&[input.size()], &shifts));
         let scaled = graph.apply("Mul", &[&moved, &scales]);
         moved = graph.apply("Add", &[&scaled, &shifts]);

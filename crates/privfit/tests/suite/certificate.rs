@@ -110,10 +110,14 @@ fn networks_pay_for_normalised_inputs() {
     let verdict = verify(&artifact.to_json().unwrap()).unwrap();
     assert!(verdict.holds(), "{verdict:#?}");
     let whole = parsed(&artifact);
-    assert!(whole["model"]["normal"].as_array().is_some_and(|n| n.len() == 2 * 4), "{}", whole["model"]["normal"]);
+    assert!(
+        whole["artifact"]["model"]["normal"].as_array().is_some_and(|n| n.len() == 2 * 4),
+        "{}",
+        whole["artifact"]["model"]["normal"]
+    );
     assert!(edited(&whole, &[]).holds());
-    assert!(!edited(&whole, &[("/guarantee/event", event(&plain))]).holds(), "the event without the statistics");
-    assert!(!edited(&whole, &[("/training/settings", serde_json::json!([["normalise", 0.1], ["steps", 3.0]]))]).holds());
+    assert!(!edited(&whole, &[("guarantee/event", event(&plain))]).holds(), "the event without the statistics");
+    assert!(!edited(&whole, &[("training/settings", serde_json::json!([["normalise", 0.1], ["steps", 3.0]]))]).holds());
 }
 
 /// The file with a digest that fits it, whatever else was done to it.

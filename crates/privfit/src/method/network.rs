@@ -84,16 +84,26 @@ pub(crate) const METHOD: Method = Method {
         resumable: true,
         // The error of the arithmetic is derived in `network/blocks.rs`, and is none with `exact`.
         numerics: Numerics::Bounded,
-        also: Some((
-            "normalise",
-            "Before the first step the sums of inputs and of their squares are released once, each record clipped on the integers to length sqrt 2, with Gaussian noise; \
-             inputs are scaled and shifted by what follows from these noisy sums. Its privacy loss is composed with that of the steps.",
-        )),
+        also: &[
+            (
+                MOMENTS_NOISE,
+                "Before the first step the sums of inputs and of their squares are released once, each record clipped on the integers to length sqrt 2, with Gaussian noise; \
+                 inputs are scaled and shifted by what follows from these noisy sums. Its privacy loss is composed with that of the steps.",
+            ),
+            (
+                MEAN_NOISE,
+                "Before the first step the sum of inputs is released once, each record clipped on the integers to length 1, with Gaussian noise; inputs are shifted by what follows \
+                 from this noisy sum. Its privacy loss is composed with that of the steps.",
+            ),
+        ],
         ..Capabilities::ANY
     },
     plan,
 };
 
+/// Lines of plans with a release before the first step: of sums and squares, or of sums alone.
+const MOMENTS_NOISE: &str = "noise of the sums and squares of inputs, standard deviation";
+const MEAN_NOISE: &str = "noise of the sum of inputs, standard deviation";
 /// Share of the first moment, and of the second, that Adam keeps.
 const ADAM: [f64; 2] = [0.9, 0.999];
 /// What automatic clipping adds to a norm, in units of the clip.
@@ -467,7 +477,8 @@ impl Plan for Networks {
             Inputs::Released(moments, mechanism) => {
                 let how = if moments.centred { "centred" } else { "normalised" };
                 out.push(("inputs", format!("{how}, with {} of the budget", rounded(self.share))));
-                out.push(("noise of the sums for that, standard deviation", rounded(mechanism.standard_deviation())));
+                let line = if moments.centred { MEAN_NOISE } else { MOMENTS_NOISE };
+                out.push((line, rounded(mechanism.standard_deviation())));
             }
         }
         if self.settings.exact {

@@ -249,10 +249,23 @@ fn network(words: &[usize]) -> Rc<Network> {
 
 fn on_this_processor(call: &Call<'_>, blocks: &Blockwise<'_>, units: &UnitBlock<'_>, scratch: &mut [f32], out: &mut [f32]) {
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-        // SAFETY: the processor has the instructions.
-        return unsafe { wide(call, blocks, units, scratch, out) };
+    {
+        if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") && is_x86_feature_detected!("fma") {
+            // SAFETY: the processor has the instructions.
+            return unsafe { widest(call, blocks, units, scratch, out) };
+        }
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            // SAFETY: the processor has the instructions.
+            return unsafe { wide(call, blocks, units, scratch, out) };
+        }
     }
+    plain(call, blocks, units, scratch, out);
+}
+
+// The three do the same arithmetic in the same order: a compiler may not contract or reorder it.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512vl,avx2,fma")]
+fn widest(call: &Call<'_>, blocks: &Blockwise<'_>, units: &UnitBlock<'_>, scratch: &mut [f32], out: &mut [f32]) {
     plain(call, blocks, units, scratch, out);
 }
 

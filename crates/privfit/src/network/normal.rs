@@ -191,7 +191,7 @@ mod tests {
     /// Closed form: with the weight 1 the longest vectors of rows in the unit ball have the length sqrt 2, which nothing clips; those of many columns are clipped there and not before.
     #[test]
     fn no_vector_is_longer_than_the_clip() {
-        let picture = Moments { channels: 3, pixels: 4, scale: 12f64.sqrt(), rows: 1.0 };
+        let picture = Moments { channels: 3, pixels: 4, scale: 12f64.sqrt(), rows: 1.0, centred: false };
         // All of a row in one channel, spread over its pixels: both halves have the length 1.
         let mut one_channel = vec![0.0; 13];
         (0..4).for_each(|p| one_channel[3 * p + 1] = 0.5);
@@ -201,7 +201,7 @@ mod tests {
         let opposite: Vec<f64> = (0..12).map(|j| if j / 3 % 2 == 0 { 0.25 } else { -0.25 }).chain([0.5]).collect();
         let v = vector(&opposite, &picture);
         assert!(length(&v[..3]) < 1e-3 && v[3..].iter().all(|q| (q - 0.25).abs() < 1e-3), "{v:?}");
-        let table = Moments { channels: 100, pixels: 1, scale: 101f64.sqrt(), rows: 1.0 };
+        let table = Moments { channels: 100, pixels: 1, scale: 101f64.sqrt(), rows: 1.0, centred: false };
         assert_eq!((picture.weight(), table.weight()), (1.0, 2.5));
         let mut one_cell = vec![0.0; 101];
         one_cell[7] = 1.0;
@@ -210,27 +210,50 @@ mod tests {
         assert!((length(&v) - CLIP).abs() < 1e-3 && (v[107] / v[7] - 2.5).abs() < 1e-3, "{v:?}");
     }
 
-    /// One record that becomes null moves the sums by at most the clip, another one in its place by at most twice that; a clip of half the size would be exceeded.
+    /// One record that becomes null moves the sums by at most the clip, another one in its place by at most twice that; a clip of half the size would be exceeded. With sums alone as well.
     #[test]
     fn neighbours_are_within_the_sensitivity() {
-        let moments = Moments { channels: 24, pixels: 1, scale: 5.0, rows: 50.0 };
-        let mut all = rows(50, 24);
-        let base = released(&dataset(&all), &moments, 1e-6).0;
-        let corner = |at: usize, x: f64| (0..25).map(|j| if j == at { x } else { 0.0 }).collect::<Vec<f64>>();
-        let mut most: f64 = 0.0;
-        let mut before = None;
-        for row in
-            [vec![0.0; 25], corner(3, 1.0), corner(3, -1.0), corner(4, 1.0), vec![0.2; 25], vec![9.0; 25], vec![f64::NAN; 25]]
-        {
-            all[17] = row.clone();
-            let sums = released(&dataset(&all), &moments, 1e-6).0;
-            let null = before.get_or_insert_with(|| sums.clone());
-            let gap = |other: &[f64]| length(&sums.iter().zip(other).map(|(a, b)| a - b).collect::<Vec<_>>());
-            assert!(gap(null) <= CLIP + 1e-3, "{row:?} against null: {}", gap(null));
-            assert!(gap(&base) <= 2.0 * CLIP + 1e-3, "{row:?}: {}", gap(&base));
-            most = most.max(gap(null));
+        for centred in [false, true] {
+            let moments = Moments { channels: 24, pixels: 1, scale: 5.0, rows: 50.0, centred };
+            let clip = moments.clip();
+            let mut all = rows(50, 24);
+            let base = released(&dataset(&all), &moments, 1e-6).0;
+            let corner = |at: usize, x: f64| (0..25).map(|j| if j == at { x } else { 0.0 }).collect::<Vec<f64>>();
+            let mut most: f64 = 0.0;
+            let mut before = None;
+            for row in
+                [vec![0.0; 25], corner(3, 1.0), corner(3, -1.0), corner(4, 1.0), vec![0.2; 25], vec![9.0; 25], vec![f64::NAN; 25]]
+            {
+                all[17] = row.clone();
+                let sums = released(&dataset(&all), &moments, 1e-6).0;
+                let null = before.get_or_insert_with(|| sums.clone());
+                let gap = |other: &[f64]| length(&sums.iter().zip(other).map(|(a, b)| a - b).collect::<Vec<_>>());
+                assert!(gap(null) <= clip + 1e-3, "{row:?} against null: {}", gap(null));
+                assert!(gap(&base) <= 2.0 * clip + 1e-3, "{row:?}: {}", gap(&base));
+                most = most.max(gap(null));
+            }
+            assert!(most > 0.9 * clip, "nothing came near to the bound: {most}");
         }
-        assert!(most > 0.9 * CLIP, "nothing came near to the bound: {most}");
+    }
+
+    /// Sums alone: without noise every number has mean 0 after it and keeps its variance; under much noise the mean is left as it is.
+    #[test]
+    fn inputs_are_centred() {
+        let rows = rows(3000, 12);
+        let moments = Moments { channels: 12, pixels: 1, scale: 13f64.sqrt(), rows: 3000.0, centred: true };
+        let (sums, deviation) = released(&dataset(&rows), &moments, 1e-6);
+        assert_eq!(sums.len(), 12);
+        let normal = moments.normal(&sums, deviation);
+        assert!(normal[..12].iter().all(|scale| *scale == 1.0));
+        for (c, shift) in normal[12..].iter().enumerate() {
+            let mean = rows.iter().map(|r| r[c] * moments.scale).sum::<f64>() / 3000.0;
+            assert!((mean + f64::from(*shift)).abs() < 5e-3, "{c}: {mean} {shift}");
+        }
+        let (sums, deviation) = released(&dataset(&rows), &moments, 1e6);
+        let shifts = &moments.normal(&sums, deviation)[12..];
+        let size = moments.scale * deviation / 3000.0;
+        assert!(shifts.iter().map(|s| f64::from(s * s)).sum::<f64>() < 12.0 * size * size, "{shifts:?}");
+        assert!(moments.normal(&[0.0; 12], 1.0).iter().all(|x| x.is_finite()));
     }
 
     /// Without noise every column, and every channel of pictures, has mean 0 and variance 1 after it.
@@ -238,7 +261,7 @@ mod tests {
     fn inputs_have_mean_zero_and_variance_one() {
         for (channels, pixels) in [(12, 1), (3, 4), (1, 12)] {
             let rows = rows(3000, channels * pixels);
-            let moments = Moments { channels, pixels, scale: 13f64.sqrt(), rows: 3000.0 };
+            let moments = Moments { channels, pixels, scale: 13f64.sqrt(), rows: 3000.0, centred: false };
             let (sums, deviation) = released(&dataset(&rows), &moments, 1e-6);
             let normal = moments.normal(&sums, deviation);
             let mut inputs: Vec<f32> =
@@ -259,7 +282,7 @@ mod tests {
         let mut empty = rows(3000, 12);
         empty.iter_mut().for_each(|r| r[5] = 0.0);
         let data = dataset(&empty);
-        let moments = Moments { channels: 12, pixels: 1, scale: 13f64.sqrt(), rows: 3000.0 };
+        let moments = Moments { channels: 12, pixels: 1, scale: 13f64.sqrt(), rows: 3000.0, centred: false };
         for noise_multiplier in [1e-6, 1.0, 30.0, 3000.0] {
             let (sums, deviation) = released(&data, &moments, noise_multiplier);
             let normal = moments.normal(&sums, deviation);

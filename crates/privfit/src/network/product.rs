@@ -81,19 +81,21 @@ mod x86 {
     /// The processor has avx512f; places lie within their lists.
     #[target_feature(enable = "avx512f")]
     pub(super) unsafe fn wide(a: Addressed<'_>, b: &[f32], columns: usize, start: Start<'_>, c: &mut [f32]) {
+        // With one group every multiply-add loads an entry, so that addresses must stay in registers: those of ten rows do.
         const ROWS: usize = 12;
+        const SINGLE: usize = 10;
         let n = a.rows.len();
         let mut column = 0;
         while column < columns {
             let two = column + 2 * LANES <= columns;
             let mut row = 0;
             while row < n {
-                let many = [ROWS, 8, 4].into_iter().find(|many| n - row >= *many).unwrap_or(1);
+                let many = [if two { ROWS } else { SINGLE }, 8, 4].into_iter().find(|many| n - row >= *many).unwrap_or(1);
                 // SAFETY: as the caller promised.
                 unsafe {
                     match (many, two) {
                         (ROWS, true) => wide_tile::<ROWS, 2>(a, row, b, column, columns, start, c),
-                        (ROWS, false) => wide_tile::<ROWS, 1>(a, row, b, column, columns, start, c),
+                        (SINGLE, false) => wide_tile::<SINGLE, 1>(a, row, b, column, columns, start, c),
                         (8, true) => wide_tile::<8, 2>(a, row, b, column, columns, start, c),
                         (8, false) => wide_tile::<8, 1>(a, row, b, column, columns, start, c),
                         (4, true) => wide_tile::<4, 2>(a, row, b, column, columns, start, c),

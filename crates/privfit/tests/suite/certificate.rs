@@ -51,6 +51,7 @@ fn job(method: &str, loss: &str, target: &str, adjacency: Adjacency, delta: f64)
         compare: true,
         auxiliary: None,
         layers: None,
+        pretrained: None,
     }
 }
 

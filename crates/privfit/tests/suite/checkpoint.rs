@@ -72,6 +72,7 @@ fn network(settings: &[(&str, f64)]) -> Prepared {
         compare: false,
         auxiliary: None,
         layers: Some(vec!["dense 3".into(), "tanh".into()]),
+        pretrained: None,
     };
     prepare(&job, 200, false).unwrap()
 }

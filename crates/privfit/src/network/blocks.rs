@@ -483,12 +483,7 @@ mod tests {
                 );
                 // Of frozen layers there is none.
                 let g = &g[network.frozen()..];
-                assert!(
-                    (f64::from(norms[e]) / length(g) - 1.0).abs() < 1e-5,
-                    "network {i}: norm {} of {}",
-                    norms[e],
-                    length(g)
-                );
+                assert!((f64::from(norms[e]) / length(g) - 1.0).abs() < 1e-5, "network {i}: norm {} of {}", norms[e], length(g));
                 expected.iter_mut().zip(g).for_each(|(o, g)| *o += f64::from(factors[e]) * g);
             }
             weighted(&network.program, &factors, &mut scratch, &mut sum);

@@ -30,5 +30,5 @@ pub use layer::{Layer, Shape};
 pub use model::NetworkModel;
 pub use placed::PlacedLayer;
 pub use preset::layers_of;
-pub use pretrain::PublicExamples;
 pub(crate) use preset::{input_shape, usual_layers};
+pub use pretrain::PublicExamples;

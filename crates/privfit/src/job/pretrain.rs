@@ -129,14 +129,14 @@ fn of_public_rows(error: Error) -> Error {
 /// The schema of public rows: features as the job has them, and a target of their own if one is stated.
 fn public_schema(own: &Schema, stated: Option<&Schema>) -> Result<Schema> {
     let stated = stated.unwrap_or(own);
+    if stated.task() == Task::Location {
+        return Err(Error::misuse("the schema of the public rows has no [target], so that there is nothing to learn: add one"));
+    }
     let alike = (&stated.features, stated.intercept, stated.scaling) == (&own.features, own.intercept, own.scaling);
     if !alike {
         return Err(Error::misuse(
             "the schema of the public rows has other features than that of the job, so that their layers would not fit: give it the same [features]; only its [target] may differ",
         ));
-    }
-    if stated.task() == Task::Location {
-        return Err(Error::misuse("the schema of the public rows has no [target], so that there is nothing to learn: add one"));
     }
     Ok(Schema { target: stated.target.clone(), unit: UnitOfPrivacy::Row, rows: None, ..own.clone() })
 }

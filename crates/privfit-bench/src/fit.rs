@@ -103,6 +103,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
                 compare: false,
                 auxiliary: None,
                 layers: None,
+                pretrained: None,
             };
             let (wall, processor) = (Instant::now(), processor_time());
             let entropy = Entropy::system().map_err(privfit::Error::from)?;

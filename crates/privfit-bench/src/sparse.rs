@@ -161,6 +161,7 @@ fn thresholding(options: &Options, features: usize) -> Result<f64, KernelError> 
         compare: false,
         auxiliary: None,
         layers: None,
+        pretrained: None,
     };
     let prepared = prepare(&job, options.rows as u64, true).map_err(failed)?;
     let entropy = Entropy::system()?;

@@ -58,6 +58,7 @@ impl Arguments {
             compare: false,
             auxiliary: None,
             layers: self.layers.clone(),
+            pretrained: None,
         })
     }
 

@@ -334,6 +334,7 @@ mod tests {
             compare: false,
             auxiliary: None,
             layers: None,
+            pretrained: None,
         };
         let prepared = prepare(&job, table.rows, false)?;
         Ok(forecast(&prepared.problem, prepared.plan.as_ref()))

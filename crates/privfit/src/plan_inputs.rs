@@ -3,6 +3,7 @@
 
 use crate::constraint::Constraint;
 use crate::method::Settings;
+use crate::network::PublicTraining;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -25,6 +26,9 @@ pub struct PlanInputs {
     /// Layers of a network that were given, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layers: Option<Vec<String>>,
+    /// Public rows that layers were trained on before they were frozen, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pretrained: Option<PublicTraining>,
     /// Candidates that were compared on rows declared public before this plan was made, if any.
     pub public_candidates: Option<u64>,
     /// What was tried, where this is the best of several candidates.

@@ -81,6 +81,7 @@ pub(super) fn job(set: &Set, fit: &Fit) -> Job {
         compare: true,
         auxiliary: None,
         layers: None,
+        pretrained: None,
     }
 }
 

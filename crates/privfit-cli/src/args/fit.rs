@@ -2,6 +2,7 @@
 
 use super::files::read_text;
 use super::ledger::LedgerArguments;
+use super::pretrain::PretrainArguments;
 use super::settings::settings;
 use crate::ui::{Failure, Format};
 use clap::Args;
@@ -25,12 +26,13 @@ use std::path::{Path, PathBuf};
   privfit fit examples/adult/job.toml --ledger adult.ledger --request monday
   privfit fit --data train-images.idx --labels train-labels.idx --schema digits.toml --layers mnist_cnn --epsilon 3 --delta 1e-5 --out model.json
   privfit fit --data pets.zip/train --schema pets.toml --layers cifar_cnn5 --epsilon 3 --delta 1e-5 --out model.json
+  privfit fit --data scans.idx --labels scan-labels.idx --schema scans.toml --layers mnist_cnn --public-rows digits.idx --public-labels digit-labels.idx --public-schema digits.toml --epsilon 1 --delta 1e-5 --out model.json
   privfit fit network.toml --checkpoint run.checkpoint          # stopped? the same command goes on
   privfit fit network.toml --ledger visits.ledger --request monday --checkpoint ledger
   privfit fit --data visits.csv --schema counts.toml --loss quantile --set quantile=0.9 --epsilon 1 --delta 1e-8 --out model.json
 
 A job file holds the same keys as the flags (data, labels, auxiliary, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out, force,
-threads, ledger, ledger_key, request, checkpoint, checkpoint_every, date, and tables [model], [set] and [registry]); paths in it are relative to it, and flags win over it."
+threads, ledger, ledger_key, request, checkpoint, checkpoint_every, date, and tables [model], [pretrain] with data, labels and schema of public rows, [set] and [registry]); paths in it are relative to it, and flags win over it."
 )]
 pub(crate) struct FitArguments {
     /// Job file with the same keys as the flags
@@ -109,6 +111,9 @@ pub(crate) struct FitArguments {
     /// What the job declares about the model
     #[arg(skip)]
     registry: Declared,
+    /// Public rows that the job file gives, for `fit`
+    #[arg(skip)]
+    pub(crate) pretraining: Option<PretrainArguments>,
     /// What is to be tuned
     #[arg(skip)]
     pub(crate) tuning: Option<toml::Table>,
@@ -122,7 +127,7 @@ const IN_LEDGER: &str = "ledger";
 
 /// Keys of a job file.
 const KEYS: &str = "data, labels, auxiliary, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out, force, threads, \
-                    ledger, ledger_key, request, checkpoint, checkpoint_every, allow_large_delta, compare, date, model, set, registry, tune";
+                    ledger, ledger_key, request, checkpoint, checkpoint_every, allow_large_delta, compare, date, model, pretrain, set, registry, tune";
 
 /// What flags and job file say.
 pub(crate) struct ResolvedJob {
@@ -166,6 +171,8 @@ impl FitArguments {
             auxiliary,
             // Written one after the other they have spaces around them, which a job file has not.
             layers: (!self.layers.is_empty()).then(|| self.layers.iter().map(|l| l.trim().to_string()).collect()),
+            // Trained when everything else was checked.
+            pretrained: None,
         };
         self.ledger_arguments.check(self.simulate.is_some())?;
         if self.checkpoint.is_some() && self.checkpoint == self.out {
@@ -259,6 +266,10 @@ impl FitArguments {
                         }
                         None => {}
                     }
+                }
+                "pretrain" => {
+                    let table = value.as_table().ok_or_else(|| wrong(&key, "give a table with data, labels and schema"))?;
+                    self.pretraining = Some(PretrainArguments::parse(table, base).map_err(|fix| wrong(&key, &fix))?);
                 }
                 "tune" => self.tuning = Some(value.as_table().ok_or_else(|| wrong(&key, "give a table"))?.clone()),
                 "force" => self.force |= value.as_bool().ok_or_else(|| wrong(&key, "give true or false"))?,

@@ -4,5 +4,6 @@ pub(crate) mod files;
 pub(crate) mod fit;
 pub(crate) mod ledger;
 pub(crate) mod point;
+pub(crate) mod pretrain;
 pub(crate) mod settings;
 pub(crate) mod table;

@@ -87,6 +87,7 @@ impl PlannedTable {
             compare: false,
             auxiliary: None,
             layers: None,
+            pretrained: None,
         }
     }
 }

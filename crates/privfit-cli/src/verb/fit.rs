@@ -1,16 +1,21 @@
 //! `privfit fit`: train a model from a file.
 
 use crate::args::fit::FitArguments;
+use crate::args::pretrain::PretrainArguments;
 use crate::ui::lines::guarantee_line;
+use crate::ui::progress::Bar;
 use crate::ui::{Failure, Format, note, print_line};
 use clap::Args;
 use privfit::account::Adjacency;
 use privfit::job::fit::{Job, Prepared, prepare};
+use privfit::job::pretrain::{PublicRecords, digests};
 
 #[derive(Args)]
 pub(crate) struct Fit {
     #[command(flatten)]
     fit: FitArguments,
+    #[command(flatten)]
+    pretrain: PretrainArguments,
 }
 
 impl Fit {
@@ -19,17 +24,35 @@ impl Fit {
     }
 
     pub(crate) fn run(mut self) -> Result<(), Failure> {
-        let resolved = self.fit.resolve()?;
+        let mut resolved = self.fit.resolve()?;
         if self.fit.tuning.is_some() {
             return Err(Failure::misuse("the job has a table [tune]: run `privfit tune` with it, or remove the table"));
         }
+        let arguments = self.pretrain.or(self.fit.pretraining.as_ref());
+        let source = arguments.source(&[&self.fit.data[..], &self.fit.labels].concat())?;
+        let public = match &source {
+            Some(source) => {
+                let (schema, digests) = (arguments.schema()?, digests(source)?);
+                Some(PublicRecords::new(&resolved.job, source, schema.as_ref(), digests)?)
+            }
+            None => None,
+        };
+        resolved.job.pretrained = public.as_ref().map(PublicRecords::planned);
         if self.fit.dry_run {
             let (rows, counted) = resolved.job.rows(None)?;
             return self.show_plan(&resolved.job, &prepare(&resolved.job, rows, counted)?);
         }
         let destination = self.fit.destination(&resolved)?;
         let (rows, counted) = self.fit.count(&resolved)?;
-        let prepared = prepare(&resolved.job, rows, counted)?;
+        let mut prepared = prepare(&resolved.job, rows, counted)?;
+        if let Some(public) = &public {
+            // Whatever is wrong with the job was said before this takes its time.
+            self.fit.check_target(&destination)?;
+            let bar = Bar::new(public.steps(), self.talks(), "training on public rows");
+            resolved.job.pretrained = Some(public.train(&prepared, self.fit.threads(), &|| bar.step())?);
+            bar.finish();
+            prepared = prepare(&resolved.job, rows, counted)?;
+        }
         self.say_plan(&prepared);
         self.fit.release(&prepared, resolved, &destination)
     }

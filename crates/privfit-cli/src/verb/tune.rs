@@ -1,5 +1,6 @@
 //! `privfit tune`: the best of several candidates, paid for; or chosen on public rows, for free.
 
+use crate::args::files::holds_private;
 use crate::args::fit::{FitArguments, ResolvedJob};
 use crate::ui::lines::guarantee_line;
 use crate::ui::progress::Bar;
@@ -7,7 +8,6 @@ use crate::ui::{Failure, Format, note, print_line};
 use clap::Args;
 use privfit::account::Adjacency;
 use privfit::data::load::Source;
-use privfit::data::picture::container;
 use privfit::engine::Threads;
 use privfit::job::Release;
 use privfit::job::fit::prepare;
@@ -58,6 +58,11 @@ impl Tune {
             ));
         };
         let tuning = Tuning::parse(table)?;
+        if self.fit.pretraining.is_some() {
+            return Err(Failure::misuse(
+                "the job has a table [pretrain], and networks are not tuned: run `privfit fit` without [tune], or remove [pretrain]",
+            ));
+        }
         if !self.public.is_empty() {
             return self.on_public_rows(resolved, &tuning);
         }
@@ -85,16 +90,8 @@ impl Tune {
             );
             return Ok(());
         }
-        // A path that goes into a zip file has no other name there.
-        let whole = |path: &PathBuf| {
-            let outer = container(path);
-            outer.canonicalize().ok().map(|o| o.join(path.strip_prefix(&outer).unwrap_or(std::path::Path::new(""))))
-        };
-        // One folder of pictures may hold the other.
-        let shared = |a: PathBuf, b: PathBuf| a.starts_with(&b) || b.starts_with(&a);
-        let same = |a: &PathBuf, b: &PathBuf| whole(a).is_some_and(|a| whole(b).is_some_and(|b| shared(a, b)));
-        let private = || self.fit.data.iter().chain(&self.fit.labels);
-        if let Some(path) = self.public.iter().chain(&self.public_labels).find(|p| private().any(|q| same(p, q))) {
+        let private = [&self.fit.data[..], &self.fit.labels].concat();
+        if let Some(path) = holds_private(self.public.iter().chain(&self.public_labels), &private) {
             return Err(Failure::misuse(format!(
                 "{} holds the private records: give other rows to --public, or leave it out and pay",
                 path.display()

@@ -7,6 +7,7 @@ mod comfort;
 mod command;
 mod dependencies;
 mod documents;
+mod embeddings;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod faults;
 mod gallery;
@@ -16,6 +17,7 @@ mod house;
 mod leak;
 mod ledger;
 mod pictures;
+mod pretrain;
 mod report;
 mod same_bytes;
 mod tuning;

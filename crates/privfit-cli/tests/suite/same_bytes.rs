@@ -34,6 +34,7 @@ fn shell_and_rust_write_the_same_file() {
         compare: false,
         auxiliary: None,
         layers: None,
+        pretrained: None,
     };
     let source = Source { files: vec![here.join("d.csv")], labels: Vec::new() };
     let (rows, counted) = job.rows(Some(&source)).unwrap();

@@ -93,6 +93,19 @@ impl Reader for Pictures {
     }
 }
 
+/// Calls with path and bytes of every picture of a folder, in the order of the paths: for folders that are public. An unreadable file has no bytes.
+pub fn each_file(path: &Path, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
+    let Some(mut files) = Files::open(path)? else { return Ok(()) };
+    let mut bytes = Vec::new();
+    for entry in 0..files.entries.len() {
+        if files.read(entry, &mut bytes).is_err() {
+            bytes.clear();
+        }
+        each(&files.entries[entry].path, &bytes);
+    }
+    Ok(())
+}
+
 /// Names of the folders that hold pictures, each once and in order: for drafts, which somebody reads before they count.
 pub fn folders(path: &Path) -> Result<Option<Vec<String>>> {
     let Some(files) = Files::open(path)? else { return Ok(None) };

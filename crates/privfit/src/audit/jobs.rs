@@ -52,6 +52,7 @@ fn job(schema: &Schema, adjacency: Adjacency) -> Job {
         compare: false,
         auxiliary: None,
         layers: None,
+        pretrained: None,
     }
 }
 

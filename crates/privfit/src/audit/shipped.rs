@@ -131,6 +131,7 @@ impl Shipped {
             compare: published,
             auxiliary: None,
             layers: question.layers.clone(),
+            pretrained: None,
         };
         let prepared = prepare(&job, question.rows, false)?;
         // A published form is held against what it prints, not against what we know about it.

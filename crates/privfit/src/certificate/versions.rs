@@ -72,6 +72,7 @@ mod tests {
             compare: found.is_some_and(|m| m.published),
             auxiliary: None,
             layers: None,
+            pretrained: None,
         }
     }
 

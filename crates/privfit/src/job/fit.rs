@@ -15,6 +15,7 @@ use crate::ledger::digest;
 use crate::loss;
 use crate::method::{self, Learned, Method, Plan, Problem, Settings, auto};
 use crate::model::Model;
+use crate::network::Pretrained;
 use crate::plan_inputs::{PlanInputs, listed};
 use crate::schema::Task;
 use crate::schema::{Feature, Features, ImageEncoder, Schema, TargetValues, UnitOfPrivacy};
@@ -53,6 +54,8 @@ pub struct Job {
     pub auxiliary: Option<Arc<PublicRows>>,
     /// Layers of a network before its scores, in words, where one is asked for: none for those that the public facts suggest.
     pub layers: Option<Vec<String>>,
+    /// Layers that were trained on public rows and stay as they are, so that only the scores are trained on the records (`job/pretrain.rs`).
+    pub pretrained: Option<Arc<Pretrained>>,
 }
 
 impl Job {
@@ -89,15 +92,20 @@ pub(crate) struct Outcome {
 pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
     let task = job.schema.task();
     let job = &encoded_images(job);
-    // Whoever gives layers means a network.
-    let job = &match job.layers {
-        Some(_) if auto::NAMES.contains(&job.method.as_str()) => {
-            Job { method: method::network::METHOD.name.into(), ..job.clone() }
-        }
-        _ => job.clone(),
+    // Whoever gives layers, or public rows to train them on, means a network.
+    let layered = job.layers.is_some() || job.pretrained.is_some();
+    let job = &match layered && auto::NAMES.contains(&job.method.as_str()) {
+        true => Job { method: method::network::METHOD.name.into(), ..job.clone() },
+        false => job.clone(),
     };
     if job.layers.is_some() && !method::find(&job.method).is_some_and(|m| m.can.of_layers) {
         return Err(Error::misuse(format!("{} trains no network: leave layers out, or use ", job.method))
+            .give("method", method::network::METHOD.name));
+    }
+    if job.pretrained.is_some() && !method::find(&job.method).is_some_and(|m| m.can.of_layers) {
+        return Err(Error::misuse(format!("{} trains no layers on public rows: leave out ", job.method))
+            .naming("public_rows")
+            .text(", or use ")
             .give("method", method::network::METHOD.name));
     }
     let can = method::find(&job.method).map(|m| m.can);
@@ -178,6 +186,7 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
         settings: job.settings.clone(),
         auxiliary: job.auxiliary.clone(),
         layers: job.layers.clone(),
+        pretrained: job.pretrained.clone(),
     };
     // Published forms have losses of their own, which the model must name.
     let problem = if named.is_some_and(|m| m.published) { method::published::published_loss(&problem) } else { problem };
@@ -205,7 +214,8 @@ fn encoded_images(job: &Job) -> Job {
     if encoder.is_some() {
         return job;
     }
-    let free = job.layers.is_none() && job.loss.is_none() && job.constraint == Constraint::None;
+    let layered = job.layers.is_some() || job.pretrained.is_some();
+    let free = !layered && job.loss.is_none() && job.constraint == Constraint::None;
     let method = job.method == "auto" || job.method == method::network::METHOD.name;
     let known = job.settings.0.keys().all(|name| method::network::METHOD.has(name));
     let large = shape.len() >= 2 && shape[..2].iter().all(|side| *side >= USUAL_SIDE);
@@ -214,7 +224,7 @@ fn encoded_images(job: &Job) -> Job {
     let classes = matches!(job.schema.target.values, TargetValues::Classes(_) | TargetValues::Positive(_));
     let scattered = free && method && known && large && possible && classes;
     // Networks say which, so that their plan can be made again; other methods take pixels.
-    *encoder = match (scattered, job.method == method::network::METHOD.name || job.layers.is_some()) {
+    *encoder = match (scattered, job.method == method::network::METHOD.name || layered) {
         // Colours are those of photographs, whose classes rarely tell left from right; signs and letters have none.
         (true, _) if shape.get(2) == Some(&3) => Some(ImageEncoder::MirroredScattering),
         (true, _) => Some(ImageEncoder::Scattering),
@@ -252,11 +262,16 @@ impl Release for Prepared {
             let bytes: Vec<u8> = rows.cells().iter().flat_map(|x| x.to_bits().to_le_bytes()).collect();
             digest(&[b"auxiliary", &bytes])
         });
-        serde_json::json!({
+        let mut statement = serde_json::json!({
             "schema": self.job.schema, "rows": p.rows, "epsilon": p.target.epsilon, "delta": p.target.delta, "loss": p.loss.name,
             "method": self.method.name, "settings": p.settings.0, "constraint": format!("{:?}", p.constraint), "auxiliary": auxiliary,
             "layers": p.layers, "event": self.event(),
-        })
+        });
+        // With the digest of frozen layers in it, so that no run goes on with others.
+        if let Some(pretrained) = &p.pretrained {
+            statement["pretrained"] = serde_json::json!(pretrained.recorded());
+        }
+        statement
     }
 
     fn open(&self, source: &dyn Records, entropy: &Entropy) -> Result<Dataset> {
@@ -397,6 +412,9 @@ impl Prepared {
         if let Some(rows) = &job.auxiliary {
             out.push(Fact::of_job(format!("auxiliary rows: {}, declared public by whoever gave them", rows.len())));
         }
+        if let Some(pretrained) = &job.pretrained {
+            out.push(Fact::of_job(pretrained.recorded().fact()));
+        }
         if let Some(candidates) = self.public_candidates {
             out.push(Fact::of_rules(format!("settings: the best of {candidates} candidates on rows that were declared public")));
         }
@@ -422,6 +440,7 @@ impl Prepared {
                 allow_large_delta: large_delta(delta, rows),
                 auxiliary: self.job.auxiliary.as_ref().map(|rows| rows.len() as u64),
                 layers: self.job.layers.clone(),
+                pretrained: self.job.pretrained.as_ref().map(|p| p.recorded()),
                 public_candidates: self.public_candidates,
                 selection: None,
             }),

@@ -6,6 +6,7 @@ pub mod facts;
 pub mod fit;
 pub mod kept;
 pub mod output;
+pub mod pretrain;
 pub mod release;
 pub mod tune;
 pub mod tune_public;

@@ -43,7 +43,7 @@ use crate::data::encode::Column;
 use crate::error::{Error, Result};
 use crate::loss::{self, Heads, Kind, LossEntry, OwnMetric};
 use crate::model::RowMap;
-use crate::network::NetworkModel;
+use crate::network::{NetworkModel, Pretrained};
 use crate::schema::{Schema, Task};
 use privfit_kernel::account::{Adjacency, Event, Target};
 use privfit_kernel::engine::Needs;
@@ -88,6 +88,8 @@ pub struct Problem {
     pub auxiliary: Option<Arc<PublicRows>>,
     /// Layers of a network, in words; none for those that the public facts suggest.
     pub layers: Option<Vec<String>>,
+    /// Layers that were trained on public rows and stay as they are.
+    pub pretrained: Option<Arc<Pretrained>>,
 }
 
 impl Problem {

@@ -12,6 +12,10 @@
 //! one Gaussian release of sums, clipped on the integers, before the first step (`network/normal.rs`): its noise multiplier is that of this share of mu^2, and the noise of the steps
 //! is calibrated so that both together meet the target. Steps read what was released there, and records again only through gradients that are clipped.
 //!
+//! *Frozen layers.* Where the layers before the scores were trained on rows that are declared public (`job/pretrain.rs`), they stay as they are. The gradient of an example is that by the weights of the
+//! scores alone; it is clipped, summed and noised as above, over so many fewer numbers. The frozen weights are public and a function of no record, so that they change nothing about the guarantee.
+//! They are bound to the record of the training, to a checkpoint and to a request by their digest.
+//!
 //! *Checkpoints.* Weights, moments, the sum of the last iterates, and scales and shifts of inputs are functions of the noisy sums so far, and are all that later steps need. Kept after a
 //! step, they are the same numbers in another process, to the bit (`checkpoint/mod.rs`): what inputs are normalised with is released once.
 //!
@@ -26,11 +30,12 @@ use super::{Capabilities, Learned, Method, Plan, Problem, rounded};
 use crate::checkpoint::{Checkpoints, State};
 use crate::error::{Error, Result};
 use crate::network::normal::{Moments, Normal};
-use crate::network::{History, Layer, Network, NetworkModel, Recorder, layers_of, usual_layers};
+use crate::network::{History, Layer, Network, NetworkModel, Pretrained, Recorder, layers_of, usual_layers};
 use crate::schema::{Features, Scaling};
 use privfit_kernel::account::{Adjacency, Event, calibrate};
 use privfit_kernel::engine::Needs;
 use privfit_kernel::{Blockwise, Clipping, Gaussian, Mechanism, Numerics, Rate, Run, planned_step};
+use std::sync::Arc;
 
 settings! {
     /// Settings of networks.
@@ -120,6 +125,8 @@ const LEAST: f64 = 0.01;
 
 struct Networks {
     network: Network,
+    /// Layers that public rows trained; none where all weights are trained here.
+    pretrained: Option<Arc<Pretrained>>,
     settings: NetworkSettings,
     mechanism: Gaussian,
     sampled: Option<Rate>,
@@ -175,12 +182,19 @@ fn networks(problem: &Problem) -> Result<Networks> {
         Some(words) => layers_of(words)?,
         None => usual_layers(&problem.schema),
     };
-    let network = network(problem, &layers)?;
+    let whole = network(problem, &layers)?;
+    let network = match &problem.pretrained {
+        Some(pretrained) => frozen(&whole, pretrained)?,
+        None => whole,
+    };
     let n = problem.rows.max(1) as f64;
     // Samples of some thousand records, but not more than a quarter of all.
     let rate = settings.sampling_rate.unwrap_or((2048.0 / n).min(0.25));
     let sampled = (rate < 1.0).then(|| Rate::new(rate)).transpose()?;
-    let linear = layers.iter().all(|l| *l == Layer::Flatten);
+    let unlearned = layers.iter().all(|l| *l == Layer::Flatten);
+    // Scores of what is given, be it rows or what frozen layers make of them: inputs have about this length.
+    let linear = unlearned || network.frozen;
+    let length = if network.frozen { (network.score_inputs() as f64).sqrt() } else { f64::from(network.scale) };
     let signal = n / problem.single_noise()?;
     let epochs = if linear { LINEAR_PASSES } else { 1.0 } * 20.0 * (signal / 20_000.0).sqrt().clamp(0.25, 2.0);
     let steps = settings.steps.unwrap_or((epochs / rate).clamp(20.0, 5000.0).round() as u64);
@@ -190,16 +204,21 @@ fn networks(problem: &Problem) -> Result<Networks> {
         (true, _) => 0.002,
         (false, false) => 0.5,
         // A score moves by rows' length times the sum of steps, which momentum lengthens; the noise of all steps together is that of one release of the mean gradient, 1 / signal.
-        (false, true) => SCORE_NOISE * (1.0 - settings.momentum) * signal / (steps as f64 * f64::from(network.scale)),
+        (false, true) => SCORE_NOISE * (1.0 - settings.momentum) * signal / (steps as f64 * length),
     });
-    let share = settings.normalise.unwrap_or(if problem.schema.scatters() && linear { CENTRE } else { 0.0 });
+    let share = settings.normalise.unwrap_or(if problem.schema.scatters() && unlearned { CENTRE } else { 0.0 });
     let inputs = inputs(problem, &network, share)?;
+    if network.frozen && share > 0.0 {
+        return Err(Error::misuse(
+            "frozen layers know their inputs as they were on the public rows, and normalise would change them: leave normalise out, or state mean and deviation in the schema",
+        ));
+    }
     let make = |nm: f64| -> Result<(Gaussian, Event)> {
         let mechanism = match settings.exact {
             true => Gaussian::new(clip, nm, problem.rows)?,
-            false => Gaussian::for_blocks(clip, network.error(), nm, problem.rows, network.dimension())?,
+            false => Gaussian::for_blocks(clip, network.error(), nm, problem.rows, network.trained())?,
         };
-        let steps = planned_step(&mechanism, network.dimension(), sampled).repeated(steps);
+        let steps = planned_step(&mechanism, network.trained(), sampled).repeated(steps);
         let event = match &inputs {
             Inputs::Plain | Inputs::Public(_) => steps,
             Inputs::Released(moments, first) => Event::Compose(vec![first.event(moments.dimension()), steps]),
@@ -210,6 +229,7 @@ fn networks(problem: &Problem) -> Result<Networks> {
     let (mechanism, event) = make(multiplier)?;
     Ok(Networks {
         network,
+        pretrained: problem.pretrained.clone(),
         mechanism,
         sampled,
         steps,
@@ -236,6 +256,32 @@ fn network(problem: &Problem, layers: &[crate::network::Layer]) -> Result<Networ
     };
     let input = crate::network::input_shape(&problem.schema, own);
     Network::new(input, layers, problem.task.classes(), scale as f32, 0.0)
+}
+
+/// The network whose layers before the scores are frozen, if there is something to freeze and it is theirs.
+fn frozen(whole: &Network, pretrained: &Pretrained) -> Result<Network> {
+    let network = whole.with_frozen_layers()?;
+    if network.frozen() == 0 {
+        return Err(Error::misuse("there are no layers that public rows could train: give some before the scores with ")
+            .give("layers", "dense 64, tanh")
+            .text(", or leave out ")
+            .naming("public_rows"));
+    }
+    match pretrained.weights().is_none_or(|weights| weights.len() == network.frozen()) {
+        true => Ok(network),
+        false => Err(Error::misuse("the frozen layers are those of another network: train these ones on the public rows")),
+    }
+}
+
+/// The whole network of a problem, and the public scales and shifts of its inputs: what public rows train.
+pub(crate) fn architecture(problem: &Problem) -> Result<(Network, Normal)> {
+    let layers = problem.layers.as_ref().map_or_else(|| Ok(usual_layers(&problem.schema)), |words| layers_of(words))?;
+    let network = network(problem, &layers)?;
+    let normal = match inputs(problem, &network, 0.0)? {
+        Inputs::Public(normal) => normal,
+        _ => Normal::new(),
+    };
+    Ok((network, normal))
 }
 
 /// How the inputs of a network are normalised, with this share of the budget.
@@ -301,8 +347,9 @@ impl Networks {
 
     /// Where the descent begins.
     fn begin(&self) -> Iterate {
-        let d = self.network.dimension();
-        let weights = self.network.initial();
+        let d = self.network.trained();
+        // Scores of frozen layers are a linear model, which begins at nothing.
+        let weights = if self.network.frozen { vec![0.0; d] } else { self.network.initial() };
         Iterate {
             recorder: Recorder::new(self.steps, self.mechanism.standard_deviation() / self.divide, &weights),
             weights,
@@ -317,6 +364,12 @@ impl Networks {
             },
             released: self.before_steps() > 0,
         }
+    }
+
+    /// All weights: those of frozen layers, and those that are trained.
+    fn whole(&self, trained: &[f64]) -> Vec<f64> {
+        let frozen = self.pretrained.as_ref().and_then(|p| p.weights()).unwrap_or_default();
+        [frozen, trained].concat()
     }
 
     /// Takes one step, from 0, along a noisy sum: nothing else of the records is in it.
@@ -349,7 +402,11 @@ impl Networks {
 
     /// All steps, or those that no other process has done.
     fn descend(&self, run: &mut Run<'_>, progress: &dyn Fn(), mut kept: Option<&mut dyn Checkpoints>) -> Result<Vec<f64>> {
-        let d = self.network.dimension();
+        let d = self.network.trained();
+        // A plan may be made before public rows were looked at; nothing is trained with it.
+        if self.pretrained.as_ref().is_some_and(|p| p.weights().is_none()) {
+            return Err(Error::Host);
+        }
         let clipping = if self.settings.automatic { Clipping::Automatic(MORE) } else { Clipping::Norm };
         let (mut at, mut done) = (self.begin(), 0);
         let everyone = run.everyone()?;
@@ -365,7 +422,7 @@ impl Networks {
             at.normal = self.normal(run)?;
         }
         for step in done..self.steps {
-            let prepared = self.network.prepare_normal(&at.weights, &at.normal);
+            let prepared = self.network.prepare_normal(&self.whole(&at.weights), &at.normal);
             let blocks = Blockwise { exact: self.settings.exact, ..self.network.blocks(&prepared, clipping) };
             let sum = run.at(&self.mechanism, |run, scale| {
                 let noise = run.draw(&scale, d)?;
@@ -458,7 +515,18 @@ impl Plan for Networks {
         let layers: Vec<String> = self.network.layers().iter().map(|l| l.to_string()).collect();
         let mut out = vec![
             ("layers", if layers.is_empty() { "scores alone".into() } else { layers.join(", ") }),
-            ("weights", self.network.dimension().to_string()),
+            (
+                "weights",
+                match &self.pretrained {
+                    None => self.network.dimension().to_string(),
+                    Some(p) => format!(
+                        "{} of the scores; {} before them are frozen, from {} public rows",
+                        self.network.trained(),
+                        self.network.frozen(),
+                        p.rows()
+                    ),
+                },
+            ),
             ("steps", self.steps.to_string()),
             ("learning rate", rounded(self.learning_rate)),
             (
@@ -519,9 +587,9 @@ impl Plan for Networks {
                 own
             }
         };
-        let history = History::split(&mut numbers, self.network.dimension());
-        numbers.resize(self.network.dimension(), 0.0);
-        let model = NetworkModel::new(&self.network, self.loss, self.loss_parameters.clone(), &numbers);
+        let history = History::split(&mut numbers, self.network.trained());
+        numbers.resize(self.network.trained(), 0.0);
+        let model = NetworkModel::new(&self.network, self.loss, self.loss_parameters.clone(), &self.whole(&numbers));
         Learned::Network(Box::new(model.with_normal(normal).with_history(history)))
     }
 }

@@ -37,6 +37,7 @@ pub(crate) fn plan(schema: &Schema, method: &str, loss: &str, rows: u64, epsilon
         compare: false,
         auxiliary: None,
         layers: None,
+        pretrained: None,
     };
     prepare(&job, rows, false).unwrap()
 }

@@ -9,6 +9,8 @@
 //! - *Numbers below 2^-126.* A square that is lost makes N too small by at most sqrt(d) 2^-75, below 4e-19: nothing against the least clip of the kernel, 1e-9, and automatic clipping adds a
 //!   thousandth of the clip to N. A weighted delta w d that is not normal is off by 2^-150, and so its product with an activation a by 2^-150 |a|, which would be 2e-7 for the largest numbers that
 //!   there are. Inputs of a dense layer that are longer than 1e15, which weights that diverged can make, give a norm that is infinite, and the example adds nothing; then it is below 1e-30.
+//! - *Frozen layers.* Where the layers before the scores are frozen, v is the gradient by the weights of the scores alone: the exact products of the activations that the frozen layers gave, as computed, and
+//!   of the deltas of the scores. It is a function of the example and of public weights as before, so that errors of the frozen layers are no errors of v; what is above for a dense layer is all there is.
 //! - *Overflow.* A unit with a norm that is no finite number has the factor 0 and adds nothing. All others add at most the clip, so that no sum overflows.
 
 use super::layer::{Layer, Shape};
@@ -36,6 +38,8 @@ pub struct Network {
     /// What the numbers of a row are multiplied by, and what is added to them.
     pub(crate) scale: f32,
     pub(crate) shift: f32,
+    /// Whether the layers before the scores stay as they are.
+    pub(crate) frozen: bool,
     pub(crate) program: Program,
     words: Vec<usize>,
 }
@@ -43,8 +47,17 @@ pub struct Network {
 impl Network {
     /// Of layers, for rows of a shape; classes, or a number if there are none.
     pub fn new(input: Shape, layers: &[Layer], classes: usize, scale: f32, shift: f32) -> Result<Network> {
+        Network::made(input, layers, classes, scale, shift, false)
+    }
+
+    /// The same network, of which only the scores are trained: the layers before them stay as they are.
+    pub fn with_frozen_layers(&self) -> Result<Network> {
+        Network::made(self.input, &self.layers, self.classes(), self.scale, self.shift, true)
+    }
+
+    fn made(input: Shape, layers: &[Layer], classes: usize, scale: f32, shift: f32, frozen: bool) -> Result<Network> {
         let (goal, scores) = if classes == 0 { (Goal::Number, 1) } else { (Goal::Classes, classes) };
-        let program = Program::new(input, layers, scores)?;
+        let program = Program::new(input, layers, scores, frozen)?;
         let mut words = vec![
             input.height,
             input.width,
@@ -53,6 +66,7 @@ impl Network {
             usize::from(goal == Goal::Classes),
             scale.to_bits() as usize,
             shift.to_bits() as usize,
+            usize::from(frozen),
         ];
         for layer in layers {
             let own = match *layer {
@@ -67,12 +81,12 @@ impl Network {
             };
             words.extend(own);
         }
-        Ok(Network { input, layers: layers.to_vec(), scores, goal, scale, shift, program, words })
+        Ok(Network { input, layers: layers.to_vec(), scores, goal, scale, shift, frozen, program, words })
     }
 
     /// The same from the words that stand for it.
     fn from_words(words: &[usize]) -> Option<Network> {
-        let [height, width, channels, scores, classes, scale, shift, rest @ ..] = words else { return None };
+        let [height, width, channels, scores, classes, scale, shift, frozen, rest @ ..] = words else { return None };
         let layer = |own: &[usize]| match *own {
             [0, n, ..] => Some(Layer::Dense(n)),
             [1, filters, kernel, stride, padding] => Some(Layer::Convolution { filters, kernel, stride, padding }),
@@ -87,7 +101,8 @@ impl Network {
         let layers: Vec<Layer> = rest.chunks(5).map(layer).collect::<Option<_>>()?;
         let shape = Shape { height: *height, width: *width, channels: *channels };
         let classes = if *classes == 1 { *scores } else { 0 };
-        Network::new(shape, &layers, classes, f32::from_bits(*scale as u32), f32::from_bits(*shift as u32)).ok()
+        let [scale, shift] = [scale, shift].map(|bits| f32::from_bits(*bits as u32));
+        Network::made(shape, &layers, classes, scale, shift, *frozen == 1).ok()
     }
 
     /// Layers before the scores.
@@ -133,6 +148,24 @@ impl Network {
         self.program.dimension
     }
 
+    /// Weights of the frozen layers, which come first; 0 where all are trained.
+    pub fn frozen(&self) -> usize {
+        self.program.frozen
+    }
+
+    /// Weights that are trained: the length of a gradient.
+    pub fn trained(&self) -> usize {
+        self.dimension() - self.frozen()
+    }
+
+    /// Inputs of the scores.
+    pub(crate) fn score_inputs(&self) -> usize {
+        match self.program.steps.last().map(|step| &step.kind) {
+            Some(Kind::Sums(scores)) => scores.inputs,
+            _ => 0,
+        }
+    }
+
     /// Relative error of the norm of an example and of its part of a sum, for `Gaussian::for_blocks`.
     pub fn error(&self) -> f64 {
         ERROR
@@ -156,7 +189,7 @@ impl Network {
     }
 
     /// Encoded rows as they enter the network, one after the other.
-    fn inputs(&self, prepared: &[f32], rows: &[f32]) -> Vec<f32> {
+    pub(super) fn inputs(&self, prepared: &[f32], rows: &[f32]) -> Vec<f32> {
         let mut rows: Vec<f32> = rows.iter().map(|x| x * self.scale + self.shift).collect();
         normal::apply(self.normal_of(prepared), &mut rows);
         rows
@@ -169,8 +202,8 @@ impl Network {
             Goal::Number => (-1.0, 1.0),
         };
         Blockwise {
-            name: "gradients of layers",
-            dimension: self.dimension(),
+            name: if self.frozen { "gradients of scores" } else { "gradients of layers" },
+            dimension: self.trained(),
             error: ERROR,
             exact: false,
             clipping,
@@ -188,7 +221,7 @@ impl Network {
 
     /// The gradient of one encoded row, as it is before its clip; for audits.
     pub(crate) fn gradient(&self, prepared: &[f32], row: &[f32], label: f32) -> Vec<f32> {
-        let (mut scratch, mut out) = (vec![0f32; self.program.scratch], vec![0f32; self.dimension()]);
+        let (mut scratch, mut out) = (vec![0f32; self.program.scratch], vec![0f32; self.trained()]);
         self.enter(&self.inputs(prepared, row), &mut scratch);
         forward(&self.program, prepared, &mut scratch, 1);
         backward(&self.program, prepared, self.goal, &[label], &mut scratch, &mut [0f32]);
@@ -198,7 +231,7 @@ impl Network {
 
     /// Brings scaled rows, one after the other, into the input area.
     #[inline(always)]
-    fn enter(&self, rows: &[f32], scratch: &mut [f32]) {
+    pub(super) fn enter(&self, rows: &[f32], scratch: &mut [f32]) {
         let (input, row) = (self.program.input, self.input.width * self.input.channels);
         for (e, x) in rows.chunks_exact(self.input.size()).enumerate() {
             let out = &mut scratch[input.at + e * input.size()..][..input.size()];
@@ -323,8 +356,15 @@ mod tests {
         (0..count).map(|_| size * next()).collect()
     }
 
-    /// Networks with every layer, borders, strides, channels that are no multiple of a group, and rows of numbers.
+    /// All of them, and each with its layers frozen.
     fn networks() -> Vec<Network> {
+        let all = trained_networks();
+        let frozen: Vec<Network> = all.iter().map(|n| n.with_frozen_layers().unwrap()).collect();
+        all.into_iter().chain(frozen).collect()
+    }
+
+    /// Networks with every layer, borders, strides, channels that are no multiple of a group, and rows of numbers.
+    fn trained_networks() -> Vec<Network> {
         let make = |shape: (usize, usize, usize), layers: &[&str], classes: usize| {
             let layers: Vec<Layer> = layers.iter().map(|l| Layer::parse(l).unwrap()).collect();
             let shape = Shape { height: shape.0, width: shape.1, channels: shape.2 };
@@ -405,7 +445,7 @@ mod tests {
 
     /// The sum without its noise, which is the same for the same seed, and the sensitivity.
     fn sum(network: &Network, data: &Dataset, weights: &[f64], clip: f64, clipping: Clipping) -> (Vec<f64>, f64) {
-        let (prepared, d) = (network.prepare(weights), network.dimension());
+        let (prepared, d) = (network.prepare(weights), network.trained());
         let mechanism = Gaussian::for_blocks(clip, ERROR, 0.01, 1000, d).unwrap();
         let release = |data: &Dataset| {
             let (engine, entropy) = (Threads::new(1), Entropy::simulated(2));
@@ -441,7 +481,7 @@ mod tests {
             network.enter(&rows, &mut scratch);
             forward(&network.program, &prepared, &mut scratch, 8);
             backward(&network.program, &prepared, network.goal, &labels, &mut scratch, &mut norms);
-            let (mut expected, mut sum) = (vec![0.0; d], vec![0f32; d]);
+            let (mut expected, mut sum) = (vec![0.0; network.trained()], vec![0f32; network.trained()]);
             let factors: Vec<f32> = (0..8).map(|e| e as f32 * 0.13).collect();
             for (e, x) in rows.chunks(size).enumerate() {
                 let x: Vec<f64> = x.iter().map(|x| f64::from(*x)).collect();
@@ -454,13 +494,10 @@ mod tests {
                     &x,
                     f64::from(labels[e]),
                 );
-                assert!(
-                    (f64::from(norms[e]) / length(&g) - 1.0).abs() < 1e-5,
-                    "network {i}: norm {} of {}",
-                    norms[e],
-                    length(&g)
-                );
-                expected.iter_mut().zip(&g).for_each(|(o, g)| *o += f64::from(factors[e]) * g);
+                // Of frozen layers there is none.
+                let g = &g[network.frozen()..];
+                assert!((f64::from(norms[e]) / length(g) - 1.0).abs() < 1e-5, "network {i}: norm {} of {}", norms[e], length(g));
+                expected.iter_mut().zip(g).for_each(|(o, g)| *o += f64::from(factors[e]) * g);
             }
             weighted(&network.program, &factors, &mut scratch, &mut sum);
             let gap: Vec<f64> = sum.iter().zip(&expected).map(|(a, b)| f64::from(*a) - b).collect();
@@ -475,7 +512,7 @@ mod tests {
             let weights = numbers(network.dimension(), 3, 0.4);
             let (data, rows, labels) = data(network, 19, None);
             for (clip, clipping) in [(100.0, Clipping::Norm), (0.5, Clipping::Norm), (0.5, Clipping::Automatic(0.01))] {
-                let mut expected = vec![0.0; network.dimension()];
+                let mut expected = vec![0.0; network.trained()];
                 for (row, label) in rows.iter().zip(&labels) {
                     let x: Vec<f64> = row.iter().map(|x| x * 3.0 + 0.1).collect();
                     let (_, g) = reference::gradient(
@@ -487,11 +524,12 @@ mod tests {
                         &x,
                         f64::from(*label),
                     );
+                    let g = &g[network.frozen()..];
                     let factor = match clipping {
-                        Clipping::Norm => (clip / length(&g)).min(1.0),
-                        Clipping::Automatic(more) => clip / (length(&g) + clip * f64::from(more)),
+                        Clipping::Norm => (clip / length(g)).min(1.0),
+                        Clipping::Automatic(more) => clip / (length(g) + clip * f64::from(more)),
                     };
-                    expected.iter_mut().zip(&g).for_each(|(e, g)| *e += factor * g);
+                    expected.iter_mut().zip(g).for_each(|(e, g)| *e += factor * g);
                 }
                 let (found, _) = sum(network, &data, &weights, clip, clipping);
                 let gap: Vec<f64> = found.iter().zip(&expected).map(|(a, b)| a - b).collect();
@@ -509,8 +547,8 @@ mod tests {
     #[test]
     fn an_example_has_the_same_bits_in_any_company() {
         for (i, network) in networks().iter().enumerate() {
-            let (d, size, most) = (network.dimension(), network.input.size(), network.program.at_once);
-            let prepared = network.prepare(&numbers(d, 9, 0.7));
+            let (d, size, most) = (network.trained(), network.input.size(), network.program.at_once);
+            let prepared = network.prepare(&numbers(network.dimension(), 9, 0.7));
             let (_, rows, labels) = data(network, most + 1, None);
             let mut rows: Vec<Vec<f32>> = rows.iter().map(|r| r.iter().map(|x| *x as f32 * 20.0).collect()).collect();
             let mut labels = labels;
@@ -564,6 +602,23 @@ mod tests {
         }
     }
 
+    /// Frozen layers change no score, and the gradient is the end of that of the whole network, to the bit.
+    #[test]
+    fn frozen_layers_are_left_out_of_gradients_alone() {
+        for (i, whole) in trained_networks().iter().enumerate() {
+            let frozen = whole.with_frozen_layers().unwrap();
+            let weights = numbers(whole.dimension(), 11, 0.6);
+            assert_eq!(frozen.frozen() + (whole.score_inputs() + 1) * whole.scores, whole.dimension());
+            assert_eq!((whole.frozen(), frozen.dimension()), (0, whole.dimension()));
+            let (one, two) = (whole.prepare(&weights), frozen.prepare(&weights));
+            let row: Vec<f32> = numbers(whole.input.size(), 12, 0.3).iter().map(|x| *x as f32).collect();
+            let bits = |list: &[f32]| list.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(&whole.scores(&one, &row)), bits(&frozen.scores(&two, &row)), "network {i}");
+            let (all, own) = (whole.gradient(&one, &row, 0.0), frozen.gradient(&two, &row, 0.0));
+            assert_eq!(bits(&all[frozen.frozen()..]), bits(&own), "network {i}");
+        }
+    }
+
     /// What would be computed wrong is refused, and the layer is named.
     #[test]
     fn layers_that_do_not_follow_are_refused() {
@@ -584,8 +639,8 @@ mod tests {
         for network in networks() {
             let same = Network::from_words(&network.words).unwrap();
             assert_eq!(
-                (same.words.clone(), same.dimension(), same.scale),
-                (network.words.clone(), network.dimension(), network.scale)
+                (same.words.clone(), same.dimension(), same.trained(), same.scale),
+                (network.words.clone(), network.dimension(), network.trained(), network.scale)
             );
         }
         assert!(Network::from_words(&[1, 2]).is_none());

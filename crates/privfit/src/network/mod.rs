@@ -6,6 +6,7 @@
 //! and charged for by the kernel (`query/blocks.rs` there).
 
 mod blocks;
+mod frozen;
 mod history;
 mod layer;
 mod model;
@@ -13,6 +14,7 @@ pub(crate) mod normal;
 mod pass;
 mod placed;
 mod preset;
+pub(crate) mod pretrain;
 mod product;
 mod program;
 #[cfg(test)]
@@ -21,6 +23,7 @@ mod reference;
 mod sweep;
 
 pub use blocks::Network;
+pub use frozen::{Pretrained, PublicTraining};
 pub(crate) use history::Recorder;
 pub use history::{History, Point};
 pub use layer::{Layer, Shape};
@@ -28,3 +31,4 @@ pub use model::NetworkModel;
 pub use placed::PlacedLayer;
 pub use preset::layers_of;
 pub(crate) use preset::{input_shape, usual_layers};
+pub use pretrain::PublicExamples;

@@ -247,7 +247,7 @@ fn derivative(goal: Goal, scores: &[f32], label: f32, out: &mut [f32]) {
     }
 }
 
-/// After `forward`: deltas of all layers, what is kept of each example for a weighted sum, and the Euclidean norm of each gradient.
+/// After `forward`: deltas of all layers that are trained, what is kept of each example for a weighted sum, and the Euclidean norm of each gradient.
 #[inline(always)]
 pub(crate) fn backward(program: &Program, weights: &[f32], goal: Goal, labels: &[f32], scratch: &mut [f32], norms: &mut [f32]) {
     let count = labels.len();
@@ -502,13 +502,14 @@ fn group_norm_back(
     square(&gradient)
 }
 
-/// After `backward`: adds the weighted sum of the gradients of all examples. An example of weight 0 adds nothing, whatever it holds.
+/// After `backward`: adds the weighted sum of the gradients of all examples, by the weights that are trained. An example of weight 0 adds nothing, whatever it holds.
 #[inline(always)]
 pub(crate) fn weighted(program: &Program, factors: &[f32], scratch: &mut [f32], out: &mut [f32]) {
     let count = factors.len();
-    for Step { kind, from, .. } in &program.steps {
+    for Step { kind, from, .. } in &program.steps[program.first_trained..] {
         match kind {
             Kind::Sums(w) => {
+                let first = w.at - program.frozen;
                 let (before, sum) = scratch.split_at_mut(program.sum);
                 let sum = &mut sum[..w.gradient_size()];
                 if w.dense {
@@ -534,10 +535,10 @@ pub(crate) fn weighted(program: &Program, factors: &[f32], scratch: &mut [f32], 
                 }
                 for (k, row) in w.own.iter().enumerate() {
                     let Some(row) = row else { continue };
-                    let to = &mut out[w.at + *row as usize * w.outputs..][..w.outputs];
+                    let to = &mut out[first + *row as usize * w.outputs..][..w.outputs];
                     to.iter_mut().zip(&sum[k * w.wide..]).for_each(|(o, s)| *o += s);
                 }
-                let to = &mut out[w.at + w.inputs * w.outputs..][..w.outputs];
+                let to = &mut out[first + w.inputs * w.outputs..][..w.outputs];
                 to.iter_mut().zip(&sum[w.steps.len() * w.wide..]).for_each(|(o, s)| *o += s);
             }
             Kind::GroupNorm(norm) => {

@@ -146,6 +146,9 @@ pub(crate) struct Program {
     pub(crate) output: Area,
     /// Weights of the model.
     pub(crate) dimension: usize,
+    /// The first step that is trained, and how many weights lie before its own: those of earlier steps are frozen.
+    pub(crate) first_trained: usize,
+    pub(crate) frozen: usize,
     /// Examples that are computed together.
     pub(crate) at_once: usize,
     /// Numbers of prepared weights.
@@ -163,16 +166,16 @@ pub(crate) struct Program {
 const MOST_WEIGHTS: usize = 1 << 26;
 
 impl Program {
-    /// The steps of layers for pictures of a shape, with so many scores at the end: a dense layer that is added.
-    pub(crate) fn new(input: Shape, layers: &[Layer], scores: usize) -> Result<Program> {
-        let [one, two] = [1, 2].map(|n| Program::of(input, layers, scores, n).map(|p| p.scratch));
+    /// The steps of layers for pictures of a shape, with so many scores at the end: a dense layer that is added. Where layers are frozen, it alone has gradients.
+    pub(crate) fn new(input: Shape, layers: &[Layer], scores: usize, frozen: bool) -> Result<Program> {
+        let [one, two] = [1, 2].map(|n| Program::of(input, layers, scores, frozen, n).map(|p| p.scratch));
         let (one, two) = (one?, two?);
         let fixed = 2 * one - two;
         let at_once = (CACHED.saturating_sub(fixed) / (two - one).max(1)).clamp(LEAST_AT_ONCE, MOST_AT_ONCE) / 8 * 8;
-        Program::of(input, layers, scores, at_once)
+        Program::of(input, layers, scores, frozen, at_once)
     }
 
-    fn of(input: Shape, layers: &[Layer], scores: usize, at_once: usize) -> Result<Program> {
+    fn of(input: Shape, layers: &[Layer], scores: usize, frozen: bool, at_once: usize) -> Result<Program> {
         let mut layers = layers.to_vec();
         let mut shapes = vec![input];
         for (i, layer) in layers.iter().enumerate() {
@@ -251,7 +254,9 @@ impl Program {
                         Layer::Convolution { kernel, stride, .. } => (kernel, stride, false),
                         _ => (1, 1, true),
                     };
-                    let first = !steps.iter().any(|s: &Step| matches!(s.kind, Kind::Sums(_) | Kind::GroupNorm(_)));
+                    // Nothing that is trained lies before: the way back ends here.
+                    let before = steps.iter().any(|s: &Step| matches!(s.kind, Kind::Sums(_) | Kind::GroupNorm(_)));
+                    let first = frozen || !before;
                     let known = real.iter().flatten().count();
                     let (wide, inputs) = (padded(out.channels), kernel * kernel * known);
                     let (mut offsets, mut rows) = (Vec::new(), Vec::new());
@@ -305,11 +310,18 @@ impl Program {
             )));
         }
         let output = from;
+        let first_trained = if frozen { steps.len() - 1 } else { 0 };
+        let frozen = match steps.last().map(|s| &s.kind) {
+            Some(Kind::Sums(head)) if frozen => head.at,
+            _ => 0,
+        };
         // The rest of the working memory.
         let deltas = [at, at + at_once * widest];
         at += 2 * at_once * widest;
-        for step in &mut steps {
+        for (number, step) in steps.iter_mut().enumerate() {
             match &mut step.kind {
+                // Of frozen layers nothing is kept.
+                Kind::Sums(_) if number < first_trained => {}
                 Kind::Sums(w) => {
                     w.gradients = at;
                     at += at_once * w.kept();
@@ -327,6 +339,8 @@ impl Program {
             steps,
             output,
             dimension,
+            first_trained,
+            frozen,
             at_once,
             prepared,
             scratch: sum_at + sum,

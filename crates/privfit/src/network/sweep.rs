@@ -7,8 +7,14 @@ use privfit_kernel::account::{Adjacency, Event};
 use privfit_kernel::engine::Threads;
 use privfit_kernel::{Blockwise, Clipping, Dataset, DatasetBuilder, Entropy, Gaussian, RowShape, Run};
 
-/// Small networks that have every layer between them, for classes and for a number.
+/// Small networks that have every layer between them, for classes and for a number; and the same with frozen layers.
 fn networks() -> Vec<Network> {
+    let all = trained_networks();
+    let frozen: Vec<Network> = all.iter().map(|n| n.with_frozen_layers().unwrap()).collect();
+    all.into_iter().chain(frozen).collect()
+}
+
+fn trained_networks() -> Vec<Network> {
     let make = |shape: [usize; 3], layers: &[&str], classes: usize, scale: f32| {
         let layers: Vec<Layer> = layers.iter().map(|l| Layer::parse(l).unwrap()).collect();
         let [height, width, channels] = shape;
@@ -73,9 +79,9 @@ fn one_example_moves_integers_by_at_most_the_sensitivity() {
     while compared < examples {
         let which = round % networks.len();
         let network = &networks[which];
-        let (d, size, classes) = (network.dimension(), network.input.size(), network.classes());
+        let (d, size, classes) = (network.trained(), network.input.size(), network.classes());
         let weight = [0.5, 0.5, 3.0, 0.01, 100.0, 1e8, 1e15, 1e19, 1e30, 3e38][round / networks.len() % 10];
-        let weights: Vec<f64> = (0..d).map(|_| weight * (2.0 * random.uniform() - 1.0)).collect();
+        let weights: Vec<f64> = (0..network.dimension()).map(|_| weight * (2.0 * random.uniform() - 1.0)).collect();
         let prepared = network.prepare(&weights);
         let (clip, exact) = ([0.1, 1.0, 1e-6, 30.0, 1e6][random.below(5)], random.below(4) == 0);
         let clipping = [Clipping::Norm, Clipping::Automatic(0.01)][random.below(2)];

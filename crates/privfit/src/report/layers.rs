@@ -17,6 +17,8 @@ pub struct Layers {
     pub layers: Vec<LayerRow>,
     /// Weights in all.
     pub weights: usize,
+    /// Those that were trained on the records; fewer where layers are frozen.
+    pub trained: usize,
     /// How training went, where the model file states it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<History>,
@@ -47,6 +49,10 @@ impl Layers {
             input: placed.first()?.input.to_string(),
             layers: placed.iter().map(row).collect(),
             weights: model.weights.len(),
+            trained: match artifact.training.inputs.as_ref().is_some_and(|i| i.pretrained.is_some()) {
+                true => placed.last()?.weights.len(),
+                false => model.weights.len(),
+            },
             history: model.history.clone(),
         })
     }
@@ -65,10 +71,16 @@ impl Layers {
 
 /// The released numbers of a network: its layers, pictures of those weights that meet pixels, and what is known about the noise.
 pub(super) fn released(layers: &Layers, filters: Option<&Filters>, noise: &str) -> String {
-    let mut body = paragraph(&format!(
-        "The model is a network with {} weights. They are what was released: whoever has the file can read all of them.",
-        layers.weights
-    ));
+    let mut body = paragraph(&match layers.trained < layers.weights {
+        false => format!(
+            "The model is a network with {} weights. They are what was released: whoever has the file can read all of them.",
+            layers.weights
+        ),
+        true => format!(
+            "The model is a network with {} weights. The {} of its scores are what was released. The layers before them were trained on public rows and hold nothing of the private records.",
+            layers.weights, layers.trained
+        ),
+    });
     body += &table(&["layer", "comes out (height x width x channels)", "#weights"], &layers.rows(), None);
     body += &filters.map_or(String::new(), Filters::figure);
     body + &format!("<p class=\"note\">{}</p>\n", escape(noise))
@@ -82,11 +94,11 @@ pub(super) fn training(layers: &Layers, page: &mut Page) {
          would be, tells how much the records had to say: the square of the one less the square of the other is an estimate of the \
          gradient without noise.",
     );
-    body += &signal(history, layers.weights).figure(&escape(&format!(
+    body += &signal(history, layers.trained).figure(&escape(&format!(
         "Made of numbers that were released for the model itself, so that it costs nothing and reveals nothing more. Lengths are those \
          of the mean gradient in units of the clip, over {}. A gradient without noise shorter than about {} can't be told from none.",
         steps_of_a_point(history),
-        short(history.least_visible(layers.weights))
+        short(history.least_visible(layers.trained))
     )));
     body += &moves(history).figure(
         "From the weights of one step to those of the next; the learning rate is read off with it. This costs nothing either.",

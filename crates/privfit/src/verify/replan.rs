@@ -8,6 +8,8 @@ use crate::job::Release;
 use crate::job::fit::{self, Job, Prepared};
 use crate::job::tune::{self, Candidate, Tuning};
 use crate::method::{self, Settings, auto};
+use crate::model::Model;
+use crate::network::{Pretrained, PublicTraining};
 use crate::plan_inputs::{PlanInputs, Selection};
 use crate::schema::UnitOfPrivacy;
 use crate::training::Training;
@@ -69,7 +71,19 @@ fn job(artifact: &Artifact, inputs: &PlanInputs) -> Result<Job> {
         // Plans look at their number alone.
         auxiliary: inputs.auxiliary.map(|rows| Arc::new(PublicRows::new(vec![0.0; rows as usize], 1))),
         layers: inputs.layers.clone(),
+        pretrained: inputs.pretrained.as_ref().map(|recorded| frozen(&artifact.model, recorded)).transpose()?,
     })
+}
+
+/// Frozen layers as the file has them: their digest is recomputed from the weights, so that other layers make another record.
+fn frozen(model: &Model, recorded: &PublicTraining) -> Result<Arc<Pretrained>> {
+    if !recorded.is_complete() {
+        return Err(no_plan("a digest of its public rows is none"));
+    }
+    let Model::Network(model) = model else { return Err(no_plan("it has no layers that public rows could train")) };
+    let whole = model.network().ok_or_else(|| no_plan("its layers do not fit together"))?;
+    let weights = model.weights[..whole.0.with_frozen_layers()?.frozen()].to_vec();
+    Ok(Arc::new(Pretrained::planned(recorded.rows, recorded.files.clone()).with_weights(weights)))
 }
 
 /// The plan of a file that is not a selection, ready to run.

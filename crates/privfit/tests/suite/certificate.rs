@@ -11,6 +11,7 @@ use privfit::job::tune::Tuning;
 use privfit::kernel::{Entropy, Numerics};
 use privfit::method::{self, Settings};
 use privfit::model::Model;
+use privfit::network::Pretrained;
 use privfit::report::{Form, ModelReport};
 use privfit::training::Fact;
 use privfit::verify::Answer;
@@ -18,6 +19,7 @@ use privfit::verify::Verdict;
 use privfit::verify::{examine, verify, verify_artifact};
 use privfit::{Artifact, Error, Schema};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const ROWS: usize = 120;
@@ -51,6 +53,7 @@ fn job(method: &str, loss: &str, target: &str, adjacency: Adjacency, delta: f64)
         compare: true,
         auxiliary: None,
         layers: None,
+        pretrained: None,
     }
 }
 
@@ -118,6 +121,54 @@ fn networks_pay_for_normalised_inputs() {
     assert!(edited(&whole, &[]).holds());
     assert!(!edited(&whole, &[("guarantee/event", event(&plain))]).holds(), "the event without the statistics");
     assert!(!edited(&whole, &[("training/settings", serde_json::json!([["normalise", 0.1], ["steps", 3.0]]))]).holds());
+}
+
+/// Frozen layers are in the file to the bit, their public rows are listed, and the release has the length of the scores. Other layers, other rows and more steps do not pass.
+#[test]
+fn frozen_layers_are_bound_to_their_record() {
+    let frozen: Vec<f64> = (0..15).map(|i| (f64::from(i) * 1.7).sin() / 3.0).collect();
+    let digest = sha256(b"public");
+    let mut job = job("network", "softmax", CLASSES, Adjacency::ZeroOut, 1e-6);
+    job.layers = Some(vec!["dense 3".into(), "tanh".into()]);
+    job.settings = Settings([("steps".to_string(), 3.0)].into());
+    job.pretrained = Some(Arc::new(Pretrained::planned(50, vec![digest.clone()]).with_weights(frozen.clone())));
+    let artifact = Artifact::from_json(&fit(&job, &system()).unwrap().to_json().unwrap()).unwrap();
+    let Model::Network(model) = &artifact.model else { panic!() };
+    let bits = |list: &[f64]| list.iter().map(|w| w.to_bits()).collect::<Vec<_>>();
+    assert_eq!(bits(&model.weights[..15]), bits(&frozen));
+    // Four inputs with one bias each: three hidden numbers and a constant for both classes.
+    assert!(model.weights.len() == 15 + 8 && model.weights[15..].iter().all(|w| *w != 0.0));
+    assert!(serde_json::to_string(&artifact.guarantee.event).unwrap().contains("\"dimension\":8"));
+    let layers = sha256(&frozen.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<u8>>());
+    let listed = artifact.certificate.unprotected.facts.iter().find(|f| f.what.contains("declared public")).unwrap();
+    assert!([digest.as_str(), layers.as_str(), ": 50,"].iter().all(|part| listed.what.contains(part)), "{listed:?}");
+    assert!(verify_artifact(&artifact).holds(), "{:#?}", verify_artifact(&artifact));
+    let whole = parsed(&artifact);
+    let other = json!(sha256(b"other"));
+    refused(&edited(&whole, &[("training/inputs/pretrained/files/0", other.clone())]), "plan");
+    refused(&edited(&whole, &[("training/inputs/pretrained/rows", json!(51))]), "plan");
+    refused(&edited(&whole, &[("training/inputs/pretrained/files/0", json!("not a digest"))]), "plan");
+    refused(&edited(&whole, &[("training/inputs/pretrained", Value::Null)]), "plan");
+    refused(&edited(&whole, &[("training/settings", json!([["steps", 4.0]]))]), "plan");
+    // The digest of the layers is recomputed, so that a forger who changes every text fails too.
+    let forged: Value = serde_json::from_str(&whole.to_string().replace(&layers, other.as_str().unwrap())).unwrap();
+    refused(&edited(&forged, &[]), "plan");
+    let mut moved = artifact.clone();
+    let Model::Network(model) = &mut moved.model else { panic!() };
+    model.weights[3] += 1e-9;
+    moved.certificate.identity.model_sha256 = sha256(serde_json::to_string(model).unwrap().as_bytes());
+    refused(&verify_artifact(&moved), "plan");
+    // Layers of another size, or of none, have no plan.
+    let refusal = |layers: &[&str], weights: usize| {
+        let mut job = job.clone();
+        job.layers = Some(layers.iter().map(|l| l.to_string()).collect());
+        job.pretrained = Some(Arc::new(Pretrained::planned(50, Vec::new()).with_weights(vec![0.0; weights])));
+        prepare(&job, ROWS as u64, false).err().unwrap().to_string()
+    };
+    assert!(refusal(&["dense 3", "tanh"], 14).contains("another network"));
+    assert!(refusal(&["linear"], 0).contains("leave out public_rows"));
+    job.settings.0.insert("normalise".into(), 0.1);
+    assert!(prepare(&job, ROWS as u64, false).err().unwrap().to_string().contains("leave normalise out"));
 }
 
 /// The file with a digest that fits it, whatever else was done to it.

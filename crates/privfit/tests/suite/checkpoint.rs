@@ -13,8 +13,10 @@ use privfit::job::release::{Context, Delivered, LedgerSession, OutputTarget, Rel
 use privfit::kernel::Entropy;
 use privfit::ledger::{Ledger, amount::Amount, chain::MacKey, record::Scope};
 use privfit::method::Settings;
+use privfit::network::Pretrained;
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const SCHEMA: &str = "[dataset]\nname = \"points\"\n[target]\ncolumn = \"y\"\nclasses = [\"0\", \"1\"]\n\
                       [features.a]\ntype = \"number\"\nmin = 0\nmax = 1\n[features.b]\ntype = \"number\"\nmin = 0\nmax = 1\n";
@@ -72,6 +74,7 @@ fn network(settings: &[(&str, f64)]) -> Prepared {
         compare: false,
         auxiliary: None,
         layers: Some(vec!["dense 3".into(), "tanh".into()]),
+        pretrained: None,
     };
     prepare(&job, 200, false).unwrap()
 }
@@ -138,6 +141,40 @@ fn stopped_at_every_step() {
             assert_eq!(kept.kept, all, "each state is kept once");
         }
     }
+}
+
+/// The same with frozen layers, all of whose weights are this number.
+fn frozen(weight: f64) -> Prepared {
+    let pretrained = Pretrained::planned(50, Vec::new()).with_weights(vec![weight; 9]);
+    prepare(&Job { pretrained: Some(Arc::new(pretrained)), ..network(&[]).job().clone() }, 200, false).unwrap()
+}
+
+/// A run with frozen layers goes on where it was, with the same layers only.
+#[test]
+fn frozen_layers_go_on_with_themselves_alone() {
+    let place = Place::new("frozen");
+    let (file, out, other) = (place.path("run"), place.path("m.json"), place.path("other.json"));
+    let whole = go(&frozen(0.5), place.in_file(None, &other, &|| {})).0.unwrap().bytes;
+    let kept = Some(CheckpointPlace::File(&file));
+    let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let steps = Cell::new(0);
+        let end = || {
+            steps.set(steps.get() + 1);
+            assert!(steps.get() < 7, "ended on purpose");
+        };
+        go(&frozen(0.5), place.in_file(kept, &out, &end))
+    }));
+    assert!(ended.is_err() && file.exists());
+    for others in [frozen(0.25), network(&[])] {
+        let error = go(&others, place.in_file(kept, &out, &|| panic!("no step is taken"))).0.err().unwrap();
+        assert!(error.code() == 2 && !out.exists(), "{error}");
+    }
+    let (delivered, resumed) = go(&frozen(0.5), place.in_file(kept, &out, &|| {}));
+    assert_eq!((delivered.unwrap().bytes, resumed), (whole, 6));
+    // A plan that was made before public rows were looked at trains nothing.
+    let planned = Job { pretrained: Some(Arc::new(Pretrained::planned(50, Vec::new()))), ..network(&[]).job().clone() };
+    let planned = prepare(&planned, 200, false).unwrap();
+    assert!(go(&planned, place.in_file(None, &place.path("none.json"), &|| {})).0.is_err());
 }
 
 /// What a release is given.

@@ -103,6 +103,7 @@ impl Case {
             compare: false,
             auxiliary: None,
             layers: None,
+            pretrained: None,
         }
     }
 

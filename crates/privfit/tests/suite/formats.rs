@@ -26,6 +26,7 @@ fn job(schema: &str) -> Job {
         compare: false,
         auxiliary: None,
         layers: None,
+        pretrained: None,
     }
 }
 

@@ -92,6 +92,7 @@ fn job(schema: &str, epsilon: f64) -> Job {
         compare: false,
         auxiliary: None,
         layers: None,
+        pretrained: None,
     }
 }
 

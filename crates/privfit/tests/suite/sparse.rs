@@ -32,6 +32,7 @@ fn job(schema: &Schema, method: &str, (epsilon, delta): (f64, f64), set: &[(&str
         compare: true,
         auxiliary: None,
         layers: None,
+        pretrained: None,
     }
 }
 

@@ -30,6 +30,7 @@ fn job(schema: &str, epsilon: f64, adjacency: Adjacency) -> Job {
         compare: false,
         auxiliary: None,
         layers: None,
+        pretrained: None,
     }
 }
 

@@ -83,6 +83,7 @@ fn prepared(
         compare: true,
         auxiliary: data.public.clone().filter(|_| transfers.contains(&candidate.name) && !wide),
         layers: None,
+        pretrained: None,
     };
     prepare(&job, data.rows, true)
 }

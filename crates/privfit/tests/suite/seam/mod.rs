@@ -182,6 +182,7 @@ impl Case {
             compare: false,
             auxiliary: None,
             layers: None,
+            pretrained: None,
         }
     }
 

@@ -144,8 +144,8 @@ impl Certificate {
                 source: find.map_or("unknown", |m| m.source).into(),
                 theorem: {
                     let own = method::theorem(&training.method, model.task()).unwrap_or("unknown");
-                    let more = [method::also(&training.method, &training.settings), selects.then_some(text::SELECTION)];
-                    [Some(own)].into_iter().chain(more).flatten().collect::<Vec<_>>().join(" ")
+                    let more = method::also(&training.method, &training.settings);
+                    [own].into_iter().chain(more).chain(selects.then_some(text::SELECTION)).collect::<Vec<_>>().join(" ")
                 },
                 plan: training.plan.clone(),
                 releases,

@@ -217,8 +217,8 @@ pub struct Capabilities {
     pub of_layers: bool,
     /// A run that is under way can be kept, so that another process goes on with it.
     pub resumable: bool,
-    /// A setting that makes it release more where it is above 0, and the sentence about that which follows its theorem.
-    pub also: Option<(&'static str, &'static str)>,
+    /// Settings that change what it releases where they are above a number, and the sentences about that which follow its theorem.
+    pub also: &'static [(&'static str, f64, &'static str)],
 }
 
 /// Points that stand for all rows.
@@ -251,7 +251,7 @@ impl Capabilities {
         of_cells: false,
         of_layers: false,
         resumable: false,
-        also: None,
+        also: &[],
     };
 
     /// Rests on a theorem about minimisers or distances of iterates, with proved errors of solver and floating point.
@@ -457,10 +457,11 @@ pub fn theorem(method: &str, task: Task) -> Option<&'static str> {
     Some(if task == Task::Location { location::THEOREM } else { method.theorem })
 }
 
-/// What follows the theorem of a method where a setting makes it release more.
-pub fn also(method: &str, settings: &[(String, f64)]) -> Option<&'static str> {
-    let (name, sentence) = find(method)?.can.also?;
-    settings.iter().any(|(given, value)| given == name && *value > 0.0).then_some(sentence)
+/// What follows the theorem of a method where settings change what it releases.
+pub fn also(method: &str, settings: &[(String, f64)]) -> Vec<&'static str> {
+    let known = find(method).map_or(&[][..], |m| m.can.also);
+    let used = |name: &str, above: f64| settings.iter().any(|(given, value)| given == name && *value > above);
+    known.iter().filter(|(name, above, _)| used(name, *above)).map(|(.., sentence)| *sentence).collect()
 }
 
 /// Plans with the method of that name, or with the one for a linear model that the public facts suggest.

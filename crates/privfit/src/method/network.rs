@@ -12,21 +12,26 @@
 //! one Gaussian release of sums, clipped on the integers, before the first step (`network/normal.rs`): its noise multiplier is that of this share of mu^2, and the noise of the steps
 //! is calibrated so that both together meet the target. Steps read what was released there, and records again only through gradients that are clipped.
 //!
-//! *Checkpoints.* Weights, moments, the sum of the last iterates, and scales and shifts of inputs are functions of the noisy sums so far, and are all that later steps need. Kept after a
-//! step, they are the same numbers in another process, to the bit (`checkpoint/mod.rs`): what inputs are normalised with is released once.
+//! *Copies.* With `copies` K above 1 a picture is replaced, in every step that it is in, by K copies of it, each moved by up to `shift` pixels and, with `flip`, mirrored half of the time. Its gradient is the
+//! average of those of the copies, which is brought to the clip once: it adds a vector no longer than the clip, as without copies, and everything about privacy stays as it is. Coins are keyed by
+//! a secret of the step and by the index of the record, so that no other record can move them, and the bound holds for all that they may show (`network/augment.rs`, with the error of the arithmetic).
 //!
-//! *Accuracy.* Large samples and few passes; bounded activations (tanh) lose less to the clip than others.
+//! *Checkpoints.* Weights, moments, the sum of the last iterates, and scales and shifts of inputs are functions of the noisy sums so far, and are all that later steps need. Kept after a
+//! step, they are the same numbers in another process, to the bit (`checkpoint/mod.rs`): what inputs are normalised with is released once. Coins of copies are drawn anew at each step, and nothing of
+//! them is kept.
+//!
+//! *Accuracy.* Large samples and few passes; bounded activations (tanh) lose less to the clip than others. Copies make the gradient of a picture less a matter of chance at no privacy cost, and take K times as long.
 //!
 //! *Needs.* Classes or a number, delta > 0, zero-out or replace-one, units of one row. Time: `sampling_rate` x steps passes over the data.
 //!
-//! *Reference.* Abadi et al. 2016; Papernot et al. 2020 (tanh); Bu et al. 2023 (automatic clipping); Tang and Lecuyer 2023 (what noise does to Adam).
+//! *Reference.* Abadi et al. 2016; Papernot et al. 2020 (tanh); Bu et al. 2023 (automatic clipping); Tang and Lecuyer 2023 (what noise does to Adam); De et al. 2022 (copies).
 
 use super::settings::settings;
 use super::{Capabilities, Learned, Method, Plan, Problem, rounded};
 use crate::checkpoint::{Checkpoints, State};
 use crate::error::{Error, Result};
 use crate::network::normal::{Moments, Normal};
-use crate::network::{History, Layer, Network, NetworkModel, Recorder, layers_of, usual_layers};
+use crate::network::{Copies, History, Layer, Network, NetworkModel, Recorder, Shape, layers_of, usual_layers};
 use crate::schema::{Features, Scaling};
 use privfit_kernel::account::{Adjacency, Event, calibrate};
 use privfit_kernel::engine::Needs;
@@ -59,6 +64,12 @@ settings! {
         exact: bool = false, 0.0..=1.0;
         /// share of the budget for means and variances of the inputs, which are normalised with them; of scattering features for means alone
         normalise: Option<f64> = None, 0.0..=0.5;
+        /// copies of a picture in a step, moved and mirrored at random, whose gradients are averaged before the clip; pixels alone
+        copies: u64 = 1, 1.0..=64.0;
+        /// most pixels that a copy is moved by, in each direction; an eighth of the shorter side if not given
+        shift: Option<u64> = None, 0.0..=1024.0;
+        /// whether half of the copies are mirrored, left to right; if not given, those of pictures with several channels are
+        flip: Option<bool> = None, 0.0..=1.0;
     }
 }
 
@@ -84,11 +95,20 @@ pub(crate) const METHOD: Method = Method {
         resumable: true,
         // The error of the arithmetic is derived in `network/blocks.rs`, and is none with `exact`.
         numerics: Numerics::Bounded,
-        also: Some((
-            "normalise",
-            "Before the first step the sums of inputs and of their squares are released once, each record clipped on the integers to length sqrt 2, with Gaussian noise; \
-             inputs are scaled and shifted by what follows from these noisy sums. Its privacy loss is composed with that of the steps.",
-        )),
+        also: &[
+            (
+                "normalise",
+                0.0,
+                "Before the first step the sums of inputs and of their squares are released once, each record clipped on the integers to length sqrt 2, with Gaussian noise; \
+                 inputs are scaled and shifted by what follows from these noisy sums. Its privacy loss is composed with that of the steps.",
+            ),
+            (
+                "copies",
+                1.0,
+                "The gradient of a record is the average over randomly moved and mirrored copies of its picture, and is brought to length C once, after the average. Which copies are made \
+                 follows from random numbers of the step and of the record's index alone: whatever they are, a record adds a vector of length C or below, and changes no other record's.",
+            ),
+        ],
         ..Capabilities::ANY
     },
     plan,
@@ -166,6 +186,8 @@ fn networks(problem: &Problem) -> Result<Networks> {
         None => usual_layers(&problem.schema),
     };
     let network = network(problem, &layers)?;
+    let copies = copies(problem, &settings, network.input)?;
+    let network = network.with_copies(copies);
     let n = problem.rows.max(1) as f64;
     // Samples of some thousand records, but not more than a quarter of all.
     let rate = settings.sampling_rate.unwrap_or((2048.0 / n).min(0.25));
@@ -226,6 +248,42 @@ fn network(problem: &Problem, layers: &[crate::network::Layer]) -> Result<Networ
     };
     let input = crate::network::input_shape(&problem.schema, own);
     Network::new(input, layers, problem.task.classes(), scale as f32, 0.0)
+}
+
+/// What pictures of a shape are replaced by in a step.
+fn copies(problem: &Problem, settings: &NetworkSettings, picture: Shape) -> Result<Copies> {
+    if settings.copies <= 1 {
+        return match (settings.shift, settings.flip) {
+            (None, None) => Ok(Copies::NONE),
+            _ => Err(Error::misuse(
+                "shift and flip are for copies of pictures, and there is one of each: give copies of 2 or more, or leave them out",
+            )),
+        };
+    }
+    if problem.schema.scatters() {
+        return Err(Error::misuse(
+            "copies are made of pixels, and pictures become scattering features here: give encoder = \"pixels\" in [features], or leave out copies",
+        ));
+    }
+    let image = matches!(problem.schema.features, Features::Image { .. });
+    let Shape { height, width, channels } = picture;
+    if !image || height * width == 1 {
+        return Err(Error::misuse(
+            "copies need images, and these rows are none: give kind = \"image\" and a shape in [features], or leave out copies",
+        ));
+    }
+    let side = height.min(width);
+    // Signs of one colour (digits, letters) are others in a mirror; what has colours is a picture of things more often.
+    let flip = settings.flip.unwrap_or(channels > 1);
+    let shift = settings.shift.map_or(side / 8, |pixels| pixels as usize);
+    if shift >= side {
+        return Err(Error::misuse(format!(
+            "shift is {shift}, and images of {height} x {width} pixels can be moved by {} at the most: give shift = {}",
+            side - 1,
+            side / 8
+        )));
+    }
+    Ok(Copies { count: settings.copies as usize, shift, flip })
 }
 
 /// How the inputs of a network are normalised, with this share of the budget.
@@ -360,6 +418,8 @@ impl Networks {
             let sum = run.at(&self.mechanism, |run, scale| {
                 let noise = run.draw(&scale, d)?;
                 let value = match self.sampled {
+                    // Coins of copies are keyed by the batch: every step has one of its own.
+                    None if self.network.copies.are_made() => run.everyone()?.sum_blocks(&noise, &blocks)?,
                     None => everyone.sum_blocks(&noise, &blocks)?,
                     Some(rate) => run.poisson(rate)?.sum_blocks(&noise, &blocks)?,
                 };
@@ -469,6 +529,14 @@ impl Plan for Networks {
                 out.push(("inputs", format!("{how}, with {} of the budget", rounded(self.share))));
                 out.push(("noise of the sums for that, standard deviation", rounded(mechanism.standard_deviation())));
             }
+        }
+        let Copies { count, shift, flip } = self.network.copies;
+        if self.network.copies.are_made() {
+            let mirrored = if flip { ", half of them mirrored" } else { "" };
+            out.push((
+                "copies of a picture",
+                format!("{count}, moved by up to {shift} pixels{mirrored}; their gradients are averaged"),
+            ));
         }
         if self.settings.exact {
             out.push(("gradients", "each by itself, checked on whole numbers".into()));

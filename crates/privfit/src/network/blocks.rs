@@ -10,7 +10,9 @@
 //!   thousandth of the clip to N. A weighted delta w d that is not normal is off by 2^-150, and so its product with an activation a by 2^-150 |a|, which would be 2e-7 for the largest numbers that
 //!   there are. Inputs of a dense layer that are longer than 1e15, which weights that diverged can make, give a norm that is infinite, and the example adds nothing; then it is below 1e-30.
 //! - *Overflow.* A unit with a norm that is no finite number has the factor 0 and adds nothing. All others add at most the clip, so that no sum overflows.
+//! - *Copies.* Where an example is replaced by the average over copies, `augment.rs` has the claim and the error, which is smaller.
 
+use super::augment::{self, Copies};
 use super::layer::{Layer, Shape};
 use super::normal;
 use super::pass::{Goal, backward, forward, weighted};
@@ -36,6 +38,8 @@ pub struct Network {
     /// What the numbers of a row are multiplied by, and what is added to them.
     pub(crate) scale: f32,
     pub(crate) shift: f32,
+    /// What examples are replaced by in training.
+    pub(crate) copies: Copies,
     pub(crate) program: Program,
     words: Vec<usize>,
 }
@@ -54,6 +58,7 @@ impl Network {
             scale.to_bits() as usize,
             shift.to_bits() as usize,
         ];
+        words.extend(words_of(Copies::NONE));
         for layer in layers {
             let own = match *layer {
                 Layer::Dense(n) => [0, n, 0, 0, 0],
@@ -67,12 +72,18 @@ impl Network {
             };
             words.extend(own);
         }
-        Ok(Network { input, layers: layers.to_vec(), scores, goal, scale, shift, program, words })
+        Ok(Network { input, layers: layers.to_vec(), scores, goal, scale, shift, copies: Copies::NONE, program, words })
+    }
+
+    /// With copies of examples in training; scores are those of rows as they are.
+    pub(crate) fn with_copies(mut self, copies: Copies) -> Network {
+        self.words[COPIES..COPIES + 3].copy_from_slice(&words_of(copies));
+        Network { copies, ..self }
     }
 
     /// The same from the words that stand for it.
     fn from_words(words: &[usize]) -> Option<Network> {
-        let [height, width, channels, scores, classes, scale, shift, rest @ ..] = words else { return None };
+        let [height, width, channels, scores, classes, scale, shift, count, moved, flip, rest @ ..] = words else { return None };
         let layer = |own: &[usize]| match *own {
             [0, n, ..] => Some(Layer::Dense(n)),
             [1, filters, kernel, stride, padding] => Some(Layer::Convolution { filters, kernel, stride, padding }),
@@ -87,7 +98,9 @@ impl Network {
         let layers: Vec<Layer> = rest.chunks(5).map(layer).collect::<Option<_>>()?;
         let shape = Shape { height: *height, width: *width, channels: *channels };
         let classes = if *classes == 1 { *scores } else { 0 };
-        Network::new(shape, &layers, classes, f32::from_bits(*scale as u32), f32::from_bits(*shift as u32)).ok()
+        let copies = Copies { count: *count, shift: *moved, flip: *flip == 1 };
+        let network = Network::new(shape, &layers, classes, f32::from_bits(*scale as u32), f32::from_bits(*shift as u32));
+        network.ok().map(|network| network.with_copies(copies))
     }
 
     /// Layers before the scores.
@@ -151,7 +164,7 @@ impl Network {
     }
 
     /// Scales and shifts of channels, or of all numbers, among what was prepared; none if inputs stay as they are.
-    fn normal_of<'a>(&self, prepared: &'a [f32]) -> &'a [f32] {
+    pub(super) fn normal_of<'a>(&self, prepared: &'a [f32]) -> &'a [f32] {
         prepared.get(self.program.prepared..).filter(|n| self.input.can_be_normalised(n)).unwrap_or_default()
     }
 
@@ -177,8 +190,9 @@ impl Network {
             labels,
             parameters: prepared,
             layout: &self.words,
-            scratch: self.program.scratch,
-            at_once: self.program.at_once,
+            scratch: self.program.scratch + self.copies.room(self.input, self.dimension()),
+            // Copies of one example are computed together, those of two are not.
+            at_once: if self.copies.are_made() { 1 } else { self.program.at_once },
             norms: |blocks, units, scratch, norms| on_this_processor(&Call::Norms, blocks, units, scratch, norms),
             weighted: |blocks, units, weights, scratch, sum| {
                 on_this_processor(&Call::Weighted(weights), blocks, units, scratch, sum)
@@ -186,7 +200,7 @@ impl Network {
         }
     }
 
-    /// The gradient of one encoded row, as it is before its clip; for audits.
+    /// The gradient of one encoded row as it is, without copies and before its clip; for audits.
     pub(crate) fn gradient(&self, prepared: &[f32], row: &[f32], label: f32) -> Vec<f32> {
         let (mut scratch, mut out) = (vec![0f32; self.program.scratch], vec![0f32; self.dimension()]);
         self.enter(&self.inputs(prepared, row), &mut scratch);
@@ -223,6 +237,13 @@ impl Network {
         }
         out
     }
+}
+
+/// Where the words of copies begin.
+const COPIES: usize = 7;
+
+fn words_of(copies: Copies) -> [usize; 3] {
+    [copies.count, copies.shift, usize::from(copies.flip)]
 }
 
 /// What the kernel asks for.
@@ -266,6 +287,8 @@ fn wide(call: &Call<'_>, blocks: &Blockwise<'_>, units: &UnitBlock<'_>, scratch:
 fn plain(call: &Call<'_>, blocks: &Blockwise<'_>, units: &UnitBlock<'_>, scratch: &mut [f32], out: &mut [f32]) {
     let network = network(blocks.layout);
     match call {
+        Call::Norms if network.copies.are_made() => out[0] = augment::norm(&network, blocks.parameters, units, scratch),
+        Call::Weighted(factors) if network.copies.are_made() => augment::add(&network, factors[0], scratch, out),
         Call::Norms => {
             let (size, count) = (network.input.size(), units.len());
             let mut labels = [f32::NAN; MOST_AT_ONCE];
@@ -568,11 +591,12 @@ mod tests {
 
     #[test]
     fn words_stand_for_a_network() {
-        for network in networks() {
+        let copies = Copies { count: 5, shift: 2, flip: true };
+        for network in networks().into_iter().flat_map(|n| [n.clone(), n.with_copies(copies)]) {
             let same = Network::from_words(&network.words).unwrap();
             assert_eq!(
-                (same.words.clone(), same.dimension(), same.scale),
-                (network.words.clone(), network.dimension(), network.scale)
+                (same.words.clone(), same.dimension(), same.scale, same.copies),
+                (network.words.clone(), network.dimension(), network.scale, network.copies)
             );
         }
         assert!(Network::from_words(&[1, 2]).is_none());

@@ -3,7 +3,7 @@ use crate::data::encode::UNKNOWN;
 use crate::network::{Layer, reference};
 use privfit_kernel::account::Event;
 use privfit_kernel::engine::Threads;
-use privfit_kernel::{Blockwise, Clipping, Dataset, DatasetBuilder, Entropy, Gaussian, Result, RowShape, Run};
+use privfit_kernel::{Blockwise, Clipping, Dataset, DatasetBuilder, Entropy, Gaussian, Mechanism, Result, RowShape, Run};
 use std::sync::Mutex;
 
 const CLIP: f64 = 0.3;
@@ -46,11 +46,11 @@ fn dataset(examples: &[Example]) -> Dataset {
     builder.build()
 }
 
-/// What is released with next to no noise, and the same noise in every call.
-fn release(examples: &[Example], blocks: &Blockwise<'_>) -> Vec<f64> {
+/// What is released with little noise, the same in every call, in grid steps; and their size.
+fn release(examples: &[Example], blocks: &Blockwise<'_>) -> (Vec<i64>, f64) {
     let mechanism = match blocks.exact {
-        true => Gaussian::new(CLIP, 1e-4, 100),
-        false => Gaussian::for_blocks(CLIP, blocks.error, 1e-4, 100, blocks.dimension),
+        true => Gaussian::new(CLIP, 0.01, 100),
+        false => Gaussian::for_blocks(CLIP, blocks.error, 0.01, 100, blocks.dimension),
     };
     let (mechanism, data, engine, entropy) = (mechanism.unwrap(), dataset(examples), Threads::new(1), Entropy::simulated(2));
     let mut run = Run::begin(&data, &engine, &entropy, &Event::NotPrivate { why: "test".into() }).unwrap();
@@ -60,13 +60,17 @@ fn release(examples: &[Example], blocks: &Blockwise<'_>) -> Vec<f64> {
         let value = everyone.sum_blocks(&noise, blocks)?;
         run.release(noise, &value)
     });
-    out.unwrap()
+    let Event::DiscreteGaussian { sigma, .. } = mechanism.event(blocks.dimension) else { panic!() };
+    let step = mechanism.standard_deviation() / sigma as f64;
+    // Far below 2^50 steps, so that the integers are found again.
+    (out.unwrap().iter().map(|x| (x / step).round() as i64).collect(), step)
 }
 
 /// A sum without its noise.
 fn sum(examples: &[Example], blocks: &Blockwise<'_>) -> Vec<f64> {
     let nobody: Vec<Example> = examples.iter().map(|(row, _)| (vec![0.0; row.len()], UNKNOWN)).collect();
-    release(examples, blocks).iter().zip(release(&nobody, blocks)).map(|(a, b)| a - b).collect()
+    let (with, step) = release(examples, blocks);
+    with.iter().zip(release(&nobody, blocks).0).map(|(a, b)| (a - b) as f64 * step).collect()
 }
 
 fn size_of(v: &[f64]) -> f64 {
@@ -213,7 +217,11 @@ fn averages_are_those_of_a_reference() {
             for exact in [false, true] {
                 let blocks = Blockwise { exact, ..network.blocks(&prepared, Clipping::Norm) };
                 let gap = distance(&sum(&examples, &blocks), &expected);
-                assert!(gap < 3e-5 * size_of(&expected), "network {i}, exact {exact}: {gap} of {}", size_of(&expected));
+                assert!(
+                    gap < 3e-5 * size_of(&expected),
+                    "network {i}, exact {exact}, normalised {normalised}: {gap} of {}",
+                    size_of(&expected)
+                );
             }
         }
     }
@@ -236,23 +244,21 @@ fn copies_of_one_example_do_not_reach_another() {
                 let one = |(i, e): (usize, &Example)| if who(i) { (vec![pixels; size], UNKNOWN) } else { e.clone() };
                 release(&all.iter().enumerate().map(one).collect::<Vec<_>>(), &blocks)
             };
-            let (with, nobody) = (out_of(&|_| false, 0.0), out_of(&|_| true, 0.0));
+            let ((with, step), (nobody, _)) = (out_of(&|_| false, 0.0), out_of(&|_| true, 0.0));
+            let gap = |a: &[i64], b: &[i64]| a.iter().zip(b).map(|(a, b)| a - b).collect::<Vec<i64>>();
+            let length = |steps: &[i64]| size_of(&steps.iter().map(|s| *s as f64 * step).collect::<Vec<_>>());
             for unit in 0..8 {
-                let (without, alone) = (out_of(&|i| i == unit, 0.0), out_of(&|i| i != unit, 0.0));
-                let own: Vec<f64> = alone.iter().zip(&nobody).map(|(a, b)| a - b).collect();
-                assert!(size_of(&own) <= CLIP * (1.0 + 2e-5), "network {i}, unit {unit}: {}", size_of(&own));
-                let moved: Vec<f64> = with.iter().zip(&without).map(|(a, b)| a - b).collect();
-                if exact {
-                    // Multiples of a power of two far below 2^53, so that differences are exact.
-                    assert_eq!(moved, own, "network {i}, unit {unit}");
-                } else {
-                    assert!(distance(&moved, &own) < 1e-4 * CLIP, "network {i}, unit {unit}: {}", distance(&moved, &own));
-                }
+                let ((without, _), (alone, _)) = (out_of(&|i| i == unit, 0.0), out_of(&|i| i != unit, 0.0));
+                let (own, moved) = (gap(&alone, &nobody), gap(&with, &without));
+                assert!(length(&own) <= CLIP * (1.0 + 2e-5), "network {i}, unit {unit}: {}", length(&own));
+                // The default rounds the sum of a block.
+                let other_way = length(&gap(&moved, &own));
+                assert!(if exact { moved == own } else { other_way < 1e-5 * CLIP }, "network {i}, unit {unit}: {other_way}");
                 for pixels in [1e300, f64::NAN, 0.01] {
-                    assert_eq!(out_of(&|i| i != unit, pixels), alone, "network {i}, unit {unit}, {pixels}");
+                    assert_eq!(out_of(&|i| i != unit, pixels).0, alone, "network {i}, unit {unit}, {pixels}");
                 }
             }
-            assert!(distance(&with, &nobody) > CLIP, "network {i}: they add something");
+            assert!(length(&gap(&with, &nobody)) > CLIP, "network {i}: they add something");
         }
     }
 }
@@ -276,6 +282,5 @@ fn nothing_is_left_over() {
     assert!(length(&[f32::MAX; 40]).is_finite() && (length(&[f32::MAX; 40]) as f32).is_infinite());
     assert!((length(&[1e-40; 100]) / 1e-39 - 1.0).abs() < 1e-3 && length(&[f32::NAN; 3]).is_nan());
     assert_eq!(length(&[3.0, 4.0]), 5.0);
-    // Words stand for copies too.
     assert_eq!(Copies::NONE.room(network.input, 7), 0);
 }

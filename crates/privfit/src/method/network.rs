@@ -26,12 +26,14 @@
 //!
 //! *Reference.* Abadi et al. 2016; Papernot et al. 2020 (tanh); Bu et al. 2023 (automatic clipping); Tang and Lecuyer 2023 (what noise does to Adam); De et al. 2022 (copies).
 
+mod copies;
+
 use super::settings::settings;
 use super::{Capabilities, Learned, Method, Plan, Problem, rounded};
 use crate::checkpoint::{Checkpoints, State};
 use crate::error::{Error, Result};
 use crate::network::normal::{Moments, Normal};
-use crate::network::{Copies, History, Layer, Network, NetworkModel, Recorder, Shape, layers_of, usual_layers};
+use crate::network::{History, Layer, Network, NetworkModel, Recorder, layers_of, usual_layers};
 use crate::schema::{Features, Scaling};
 use privfit_kernel::account::{Adjacency, Event, calibrate};
 use privfit_kernel::engine::Needs;
@@ -186,7 +188,7 @@ fn networks(problem: &Problem) -> Result<Networks> {
         None => usual_layers(&problem.schema),
     };
     let network = network(problem, &layers)?;
-    let copies = copies(problem, &settings, network.input)?;
+    let copies = copies::planned(problem, &settings, network.input)?;
     let network = network.with_copies(copies);
     let n = problem.rows.max(1) as f64;
     // Samples of some thousand records, but not more than a quarter of all.
@@ -248,42 +250,6 @@ fn network(problem: &Problem, layers: &[crate::network::Layer]) -> Result<Networ
     };
     let input = crate::network::input_shape(&problem.schema, own);
     Network::new(input, layers, problem.task.classes(), scale as f32, 0.0)
-}
-
-/// What pictures of a shape are replaced by in a step.
-fn copies(problem: &Problem, settings: &NetworkSettings, picture: Shape) -> Result<Copies> {
-    if settings.copies <= 1 {
-        return match (settings.shift, settings.flip) {
-            (None, None) => Ok(Copies::NONE),
-            _ => Err(Error::misuse(
-                "shift and flip are for copies of pictures, and there is one of each: give copies of 2 or more, or leave them out",
-            )),
-        };
-    }
-    if problem.schema.scatters() {
-        return Err(Error::misuse(
-            "copies are made of pixels, and pictures become scattering features here: give encoder = \"pixels\" in [features], or leave out copies",
-        ));
-    }
-    let image = matches!(problem.schema.features, Features::Image { .. });
-    let Shape { height, width, channels } = picture;
-    if !image || height * width == 1 {
-        return Err(Error::misuse(
-            "copies need images, and these rows are none: give kind = \"image\" and a shape in [features], or leave out copies",
-        ));
-    }
-    let side = height.min(width);
-    // Signs of one colour (digits, letters) are others in a mirror; what has colours is a picture of things more often.
-    let flip = settings.flip.unwrap_or(channels > 1);
-    let shift = settings.shift.map_or(side / 8, |pixels| pixels as usize);
-    if shift >= side {
-        return Err(Error::misuse(format!(
-            "shift is {shift}, and images of {height} x {width} pixels can be moved by {} at the most: give shift = {}",
-            side - 1,
-            side / 8
-        )));
-    }
-    Ok(Copies { count: settings.copies as usize, shift, flip })
 }
 
 /// How the inputs of a network are normalised, with this share of the budget.
@@ -530,14 +496,7 @@ impl Plan for Networks {
                 out.push(("noise of the sums for that, standard deviation", rounded(mechanism.standard_deviation())));
             }
         }
-        let Copies { count, shift, flip } = self.network.copies;
-        if self.network.copies.are_made() {
-            let mirrored = if flip { ", half of them mirrored" } else { "" };
-            out.push((
-                "copies of a picture",
-                format!("{count}, moved by up to {shift} pixels{mirrored}; their gradients are averaged"),
-            ));
-        }
+        out.extend(copies::described(self.network.copies));
         if self.settings.exact {
             out.push(("gradients", "each by itself, checked on whole numbers".into()));
         }

@@ -178,6 +178,9 @@ mod tests {
             }
             kept.1 = 0;
             assert_eq!(run(&plan, 1, Some(&mut kept)).unwrap(), whole, "stopped after every step");
+            // Keys that were drawn: one for all records, and for each step those of its noise, its coins, and its sample where there is one.
+            let executed = serde_json::to_value(&kept.0.unwrap().executed).unwrap();
+            assert_eq!(executed["simulated"][1], 1 + 6 * if rate < 1.0 { 3 } else { 2 });
         }
     }
 }

@@ -7,6 +7,7 @@ use privfit::data::csv::Csv;
 use privfit::data::load::{Source, load_from};
 use privfit::engine::Threads;
 use privfit::job::fit::{Job, prepare};
+use privfit::job::release::Release;
 use privfit::job::tune::Tuning;
 use privfit::kernel::{Entropy, Numerics};
 use privfit::method::{self, Settings};

@@ -107,7 +107,7 @@ pub(crate) const METHOD: Method = Method {
             (
                 "copies",
                 1.0,
-                "The gradient of a record is the average over randomly moved and mirrored copies of its picture, and is brought to length C once, after the average. Which copies are made \
+                "The gradient of a record is the average over copies of its picture that are moved, or mirrored, at random, and is brought to length C once, after the average. Which copies are made \
                  follows from random numbers of the step and of the record's index alone: whatever they are, a record adds a vector of length C or below, and changes no other record's.",
             ),
         ],

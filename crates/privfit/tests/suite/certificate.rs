@@ -152,7 +152,7 @@ fn networks_state_their_copies() {
     assert_eq!(copied.guarantee.event, plain.guarantee.event);
     let theorem = |a: &Artifact| a.certificate.mechanism.theorem.clone();
     assert!(theorem(&copied).contains("after the average") && !theorem(&plain).contains("average"), "{}", theorem(&copied));
-    assert!(copied.to_json().unwrap().contains("3, moved by up to 1 pixels") && !plain.to_json().unwrap().contains("copies"));
+    assert!(copied.to_json().unwrap().contains("3, moved by up to 1 pixel;") && !plain.to_json().unwrap().contains("copies"));
     let verdict = verify(&copied.to_json().unwrap()).unwrap();
     assert!(verdict.holds(), "{verdict:#?}");
     let whole = parsed(&copied);

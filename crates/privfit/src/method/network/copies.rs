@@ -45,7 +45,11 @@ pub(super) fn planned(problem: &Problem, settings: &NetworkSettings, picture: Sh
 /// In words, where there are any.
 pub(super) fn described(copies: Copies) -> Option<(&'static str, String)> {
     let Copies { count, shift, flip } = copies;
-    let moved = if shift > 0 { format!(", moved by up to {shift} pixels") } else { String::new() };
+    let moved = match shift {
+        0 => String::new(),
+        1 => ", moved by up to 1 pixel".into(),
+        _ => format!(", moved by up to {shift} pixels"),
+    };
     let mirrored = if flip { ", half of them mirrored" } else { "" };
     copies.are_made().then(|| ("copies of a picture", format!("{count}{moved}{mirrored}; their gradients are averaged")))
 }

@@ -16,14 +16,21 @@
 //! scores alone; it is clipped, summed and noised as above, over so many fewer numbers. The frozen weights are public and a function of no record, so that they change nothing about the guarantee.
 //! They are bound to the record of the training, to a checkpoint and to a request by their digest.
 //!
-//! *Checkpoints.* Weights, moments, the sum of the last iterates, and scales and shifts of inputs are functions of the noisy sums so far, and are all that later steps need. Kept after a
-//! step, they are the same numbers in another process, to the bit (`checkpoint/mod.rs`): what inputs are normalised with is released once.
+//! *Copies.* With `copies` K above 1 a picture is replaced, in every step that it is in, by K copies of it, each moved by up to `shift` pixels and, with `flip`, mirrored half of the time. Its gradient is the
+//! average of those of the copies, which is brought to the clip once: it adds a vector no longer than the clip, as without copies, and everything about privacy stays as it is. Coins are keyed by
+//! a secret of the step and by the index of the record, so that no other record can move them, and the bound holds for all that they may show (`network/augment.rs`, with the error of the arithmetic).
 //!
-//! *Accuracy.* Large samples and few passes; bounded activations (tanh) lose less to the clip than others.
+//! *Checkpoints.* Weights, moments, the sum of the last iterates, and scales and shifts of inputs are functions of the noisy sums so far, and are all that later steps need. Kept after a
+//! step, they are the same numbers in another process, to the bit (`checkpoint/mod.rs`): what inputs are normalised with is released once. Coins of copies are drawn anew at each step, and nothing of
+//! them is kept.
+//!
+//! *Accuracy.* Large samples and few passes; bounded activations (tanh) lose less to the clip than others. Copies make the gradient of a picture less a matter of chance at no privacy cost, and take K times as long.
 //!
 //! *Needs.* Classes or a number, delta > 0, zero-out or replace-one, units of one row. Time: `sampling_rate` x steps passes over the data.
 //!
-//! *Reference.* Abadi et al. 2016; Papernot et al. 2020 (tanh); Bu et al. 2023 (automatic clipping); Tang and Lecuyer 2023 (what noise does to Adam).
+//! *Reference.* Abadi et al. 2016; Papernot et al. 2020 (tanh); Bu et al. 2023 (automatic clipping); Tang and Lecuyer 2023 (what noise does to Adam); De et al. 2022 (copies).
+
+mod copies;
 
 use super::settings::settings;
 use super::{Capabilities, Learned, Method, Plan, Problem, rounded};
@@ -64,6 +71,12 @@ settings! {
         exact: bool = false, 0.0..=1.0;
         /// share of the budget for means and variances of the inputs, which are normalised with them; of scattering features for means alone
         normalise: Option<f64> = None, 0.0..=0.5;
+        /// copies of a picture in a step, moved and mirrored at random, whose gradients are averaged before the clip; pixels alone
+        copies: u64 = 1, 1.0..=64.0;
+        /// most pixels that a copy is moved by, in each direction; an eighth of the shorter side if not given
+        shift: Option<u64> = None, 0.0..=1024.0;
+        /// whether half of the copies are mirrored, left to right; if not given, those of pictures with several channels are
+        flip: Option<bool> = None, 0.0..=1.0;
     }
 }
 
@@ -99,6 +112,11 @@ pub(crate) const METHOD: Method = Method {
                 MEAN_NOISE,
                 "Before the first step the sum of inputs is released once, each record clipped on the integers to length 1, with Gaussian noise; inputs are shifted by what follows \
                  from this noisy sum. Its privacy loss is composed with that of the steps.",
+            ),
+            (
+                copies::COUNT,
+                "The gradient of a record is the average over copies of its picture that are moved, or mirrored, at random, and is brought to length C once, after the average. Which copies are made \
+                 follows from random numbers of the step and of the record's index alone: whatever they are, a record adds a vector of length C or below, and changes no other record's.",
             ),
         ],
         ..Capabilities::ANY
@@ -187,6 +205,8 @@ fn networks(problem: &Problem) -> Result<Networks> {
         Some(pretrained) => frozen(&whole, pretrained)?,
         None => whole,
     };
+    let copies = copies::planned(problem, &settings, network.input)?;
+    let network = network.with_copies(copies);
     let n = problem.rows.max(1) as f64;
     // Samples of some thousand records, but not more than a quarter of all.
     let rate = settings.sampling_rate.unwrap_or((2048.0 / n).min(0.25));
@@ -427,6 +447,8 @@ impl Networks {
             let sum = run.at(&self.mechanism, |run, scale| {
                 let noise = run.draw(&scale, d)?;
                 let value = match self.sampled {
+                    // Coins of copies are keyed by the batch: every step has one of its own.
+                    None if self.network.copies.are_made() => run.everyone()?.sum_blocks(&noise, &blocks)?,
                     None => everyone.sum_blocks(&noise, &blocks)?,
                     Some(rate) => run.poisson(rate)?.sum_blocks(&noise, &blocks)?,
                 };
@@ -549,6 +571,7 @@ impl Plan for Networks {
                 out.push((line, rounded(mechanism.standard_deviation())));
             }
         }
+        out.extend(copies::described(self.network.copies));
         if self.settings.exact {
             out.push(("gradients", "each by itself, checked on whole numbers".into()));
         }

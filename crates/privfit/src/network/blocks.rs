@@ -12,7 +12,10 @@
 //! - *Frozen layers.* Where the layers before the scores are frozen, v is the gradient by the weights of the scores alone: the exact products of the activations that the frozen layers gave, as computed, and
 //!   of the deltas of the scores. It is a function of the example and of public weights as before, so that errors of the frozen layers are no errors of v; what is above for a dense layer is all there is.
 //! - *Overflow.* A unit with a norm that is no finite number has the factor 0 and adds nothing. All others add at most the clip, so that no sum overflows.
+//! - *Copies.* Where an example is replaced by copies, v is the stored average of their gradients, clipped once. It is a function of the example, of coins that no other example has a part in, and of public weights.
+//!   Its norm is taken in double precision and w v goes through 129 roundings: below 140 units together, so that the same 2e-5 covers it (`augment.rs` has the claim and the derivation).
 
+use super::augment::{self, Copies};
 use super::layer::{Layer, Shape};
 use super::normal;
 use super::pass::{Goal, backward, forward, weighted};
@@ -40,6 +43,8 @@ pub struct Network {
     pub(crate) shift: f32,
     /// Whether the layers before the scores stay as they are.
     pub(crate) frozen: bool,
+    /// What examples are replaced by in training.
+    pub(crate) copies: Copies,
     pub(crate) program: Program,
     words: Vec<usize>,
 }
@@ -52,7 +57,7 @@ impl Network {
 
     /// The same network, of which only the scores are trained: the layers before them stay as they are.
     pub fn with_frozen_layers(&self) -> Result<Network> {
-        Network::made(self.input, &self.layers, self.classes(), self.scale, self.shift, true)
+        Ok(Network::made(self.input, &self.layers, self.classes(), self.scale, self.shift, true)?.with_copies(self.copies))
     }
 
     fn made(input: Shape, layers: &[Layer], classes: usize, scale: f32, shift: f32, frozen: bool) -> Result<Network> {
@@ -68,6 +73,7 @@ impl Network {
             shift.to_bits() as usize,
             usize::from(frozen),
         ];
+        words.extend(words_of(Copies::NONE));
         for layer in layers {
             let own = match *layer {
                 Layer::Dense(n) => [0, n, 0, 0, 0],
@@ -81,12 +87,18 @@ impl Network {
             };
             words.extend(own);
         }
-        Ok(Network { input, layers: layers.to_vec(), scores, goal, scale, shift, frozen, program, words })
+        Ok(Network { input, layers: layers.to_vec(), scores, goal, scale, shift, frozen, copies: Copies::NONE, program, words })
+    }
+
+    /// With copies of examples in training; scores are those of rows as they are.
+    pub(crate) fn with_copies(mut self, copies: Copies) -> Network {
+        self.words[COPIES..COPIES + 3].copy_from_slice(&words_of(copies));
+        Network { copies, ..self }
     }
 
     /// The same from the words that stand for it.
     fn from_words(words: &[usize]) -> Option<Network> {
-        let [height, width, channels, scores, classes, scale, shift, frozen, rest @ ..] = words else { return None };
+        let [height, width, channels, scores, classes, scale, shift, frozen, count, moved, flip, rest @ ..] = words else { return None };
         let layer = |own: &[usize]| match *own {
             [0, n, ..] => Some(Layer::Dense(n)),
             [1, filters, kernel, stride, padding] => Some(Layer::Convolution { filters, kernel, stride, padding }),
@@ -102,7 +114,8 @@ impl Network {
         let shape = Shape { height: *height, width: *width, channels: *channels };
         let classes = if *classes == 1 { *scores } else { 0 };
         let [scale, shift] = [scale, shift].map(|bits| f32::from_bits(*bits as u32));
-        Network::made(shape, &layers, classes, scale, shift, *frozen == 1).ok()
+        let copies = Copies { count: *count, shift: *moved, flip: *flip == 1 };
+        Network::made(shape, &layers, classes, scale, shift, *frozen == 1).ok().map(|network| network.with_copies(copies))
     }
 
     /// Layers before the scores.
@@ -184,7 +197,7 @@ impl Network {
     }
 
     /// Scales and shifts of channels, or of all numbers, among what was prepared; none if inputs stay as they are.
-    fn normal_of<'a>(&self, prepared: &'a [f32]) -> &'a [f32] {
+    pub(super) fn normal_of<'a>(&self, prepared: &'a [f32]) -> &'a [f32] {
         prepared.get(self.program.prepared..).filter(|n| self.input.can_be_normalised(n)).unwrap_or_default()
     }
 
@@ -210,8 +223,9 @@ impl Network {
             labels,
             parameters: prepared,
             layout: &self.words,
-            scratch: self.program.scratch,
-            at_once: self.program.at_once,
+            scratch: self.program.scratch + self.copies.room(self.input, self.trained()),
+            // Copies of one example are computed together, those of two are not.
+            at_once: if self.copies.are_made() { 1 } else { self.program.at_once },
             norms: |blocks, units, scratch, norms| on_this_processor(&Call::Norms, blocks, units, scratch, norms),
             weighted: |blocks, units, weights, scratch, sum| {
                 on_this_processor(&Call::Weighted(weights), blocks, units, scratch, sum)
@@ -219,7 +233,7 @@ impl Network {
         }
     }
 
-    /// The gradient of one encoded row, as it is before its clip; for audits.
+    /// The gradient of one encoded row as it is, without copies and before its clip; for audits.
     pub(crate) fn gradient(&self, prepared: &[f32], row: &[f32], label: f32) -> Vec<f32> {
         let (mut scratch, mut out) = (vec![0f32; self.program.scratch], vec![0f32; self.trained()]);
         self.enter(&self.inputs(prepared, row), &mut scratch);
@@ -256,6 +270,13 @@ impl Network {
         }
         out
     }
+}
+
+/// Where the words of copies begin.
+const COPIES: usize = 8;
+
+fn words_of(copies: Copies) -> [usize; 3] {
+    [copies.count, copies.shift, usize::from(copies.flip)]
 }
 
 /// What the kernel asks for.
@@ -312,6 +333,8 @@ fn wide(call: &Call<'_>, blocks: &Blockwise<'_>, units: &UnitBlock<'_>, scratch:
 fn plain(call: &Call<'_>, blocks: &Blockwise<'_>, units: &UnitBlock<'_>, scratch: &mut [f32], out: &mut [f32]) {
     let network = network(blocks.layout);
     match call {
+        Call::Norms if network.copies.are_made() => out[0] = augment::norm(&network, blocks.parameters, units, scratch),
+        Call::Weighted(factors) if network.copies.are_made() => augment::add(&network, factors[0], scratch, out),
         Call::Norms => {
             let (size, count) = (network.input.size(), units.len());
             let mut labels = [f32::NAN; MOST_AT_ONCE];
@@ -636,11 +659,12 @@ mod tests {
 
     #[test]
     fn words_stand_for_a_network() {
-        for network in networks() {
+        let copies = Copies { count: 5, shift: 2, flip: true };
+        for network in networks().into_iter().flat_map(|n| [n.clone(), n.with_copies(copies)]) {
             let same = Network::from_words(&network.words).unwrap();
             assert_eq!(
-                (same.words.clone(), same.dimension(), same.trained(), same.scale),
-                (network.words.clone(), network.dimension(), network.trained(), network.scale)
+                (same.words.clone(), same.dimension(), same.trained(), same.scale, same.copies),
+                (network.words.clone(), network.dimension(), network.trained(), network.scale, network.copies)
             );
         }
         assert!(Network::from_words(&[1, 2]).is_none());

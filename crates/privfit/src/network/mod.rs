@@ -2,9 +2,10 @@
 //!
 //! *Claim.* The vector of an example is its gradient as computed in single precision: for a convolution the numbers of its own weight gradient, for a dense layer the exact products of
 //! its activations and deltas. It is a function of the example and of public weights alone, to the bit: no number of one example depends on which others are computed
-//! with it, because every entry of a product is one chain of multiply-adds (`product.rs`) and nothing else mixes examples. Norms and weighted sums have errors that are bounded in `blocks.rs`
+//! with it, because every entry of a product is one chain of multiply-adds (`product.rs`) and nothing else mixes examples. With copies of pictures it is the stored average of such vectors (`augment.rs`). Norms and weighted sums have errors that are bounded in `blocks.rs`
 //! and charged for by the kernel (`query/blocks.rs` there).
 
+mod augment;
 mod blocks;
 mod frozen;
 mod history;
@@ -22,6 +23,7 @@ mod reference;
 #[cfg(test)]
 mod sweep;
 
+pub(crate) use augment::Copies;
 pub use blocks::Network;
 pub use frozen::{Pretrained, PublicTraining};
 pub(crate) use history::Recorder;

@@ -1,13 +1,13 @@
 //! Sensitivity of networks on the integers: many examples, random ones and such as nobody would send by accident, in and out of a sum.
 
-use super::{Layer, Network, Shape};
+use super::{Copies, Layer, Network, Shape};
 use crate::data::encode::UNKNOWN;
 use crate::data::generate::Random;
 use privfit_kernel::account::{Adjacency, Event};
 use privfit_kernel::engine::Threads;
 use privfit_kernel::{Blockwise, Clipping, Dataset, DatasetBuilder, Entropy, Gaussian, RowShape, Run};
 
-/// Small networks that have every layer between them, for classes and for a number; and the same with frozen layers.
+/// Small networks that have every layer between them, for classes and for a number, the last two with copies of pictures; and the same with frozen layers.
 fn networks() -> Vec<Network> {
     let all = trained_networks();
     let frozen: Vec<Network> = all.iter().map(|n| n.with_frozen_layers().unwrap()).collect();
@@ -28,6 +28,12 @@ fn trained_networks() -> Vec<Network> {
         make([5, 5, 1], &["convolution 3 3 padding 1", "tanh", "max_pool 2", "flatten", "dense 4", "relu"], 3, 4.0),
         make([4, 4, 2], &["convolution 4 2 stride 2", "group_norm 2", "relu", "average_pool 2", "flatten"], 2, 3.0),
         make([6, 6, 1], &["convolution 2 3", "relu", "convolution 3 2 padding 1", "max_pool 2 stride 1"], 0, 1e4),
+        make([4, 5, 2], &["convolution 3 3 padding 1", "tanh", "max_pool 2", "group_norm 1"], 3, 3.0).with_copies(Copies {
+            count: 3,
+            shift: 2,
+            flip: true,
+        }),
+        make([3, 3, 1], &["flatten", "dense 4", "relu"], 0, 1e4).with_copies(Copies { count: 9, shift: 1, flip: false }),
     ]
 }
 

@@ -4,9 +4,10 @@ use privfit::account::{Adjacency, Event};
 use privfit::certificate::{ATTACK_RATE, DELTAS, Declared, LedgerPosition, entry, render, yaml};
 use privfit::constraint::Constraint;
 use privfit::data::csv::Csv;
-use privfit::data::load::load_from;
+use privfit::data::load::{Source, load_from};
 use privfit::engine::Threads;
 use privfit::job::fit::{Job, prepare};
+use privfit::job::release::Release;
 use privfit::job::tune::Tuning;
 use privfit::kernel::{Entropy, Numerics};
 use privfit::method::{self, Settings};
@@ -169,6 +170,44 @@ fn frozen_layers_are_bound_to_their_record() {
     assert!(refusal(&["linear"], 0).contains("leave out public_rows"));
     job.settings.0.insert("normalise".into(), 0.1);
     assert!(prepare(&job, ROWS as u64, false).err().unwrap().to_string().contains("leave normalise out"));
+/// Copies of pictures stand in the sentences and in the plan, and cost nothing; a file that forgets them does not hold.
+#[test]
+fn networks_state_their_copies() {
+    let dir = std::env::temp_dir().join(format!("privfit-copies-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let idx = |sizes: &[u32], body: Vec<u8>| {
+        let sizes_of: Vec<u8> = sizes.iter().flat_map(|s| s.to_be_bytes()).collect();
+        [&[0, 0, 8, sizes.len() as u8][..], &sizes_of, &body].concat()
+    };
+    let pixels = (0..ROWS as u32 * 30).map(|i| (i * 37 % 251) as u8).collect();
+    std::fs::write(dir.join("images.idx"), idx(&[ROWS as u32, 5, 6], pixels)).unwrap();
+    std::fs::write(dir.join("labels.idx"), idx(&[ROWS as u32], (0..ROWS).map(|i| (i % 2) as u8).collect())).unwrap();
+    let source = Source { files: vec![dir.join("images.idx")], labels: vec![dir.join("labels.idx")] };
+    let pictures =
+        "[dataset]\nname = \"t\"\n[target]\nclasses = [\"0\", \"1\"]\n[features]\nkind = \"image\"\nshape = [5, 6]\nmax = 255\n";
+    let made = |set: &[(&str, f64)]| {
+        let set = [("steps", 3.0)].iter().chain(set).map(|(name, value)| (name.to_string(), *value));
+        let job = Job {
+            schema: Schema::parse(pictures).unwrap(),
+            settings: Settings(set.collect()),
+            layers: Some(vec!["convolution 2 3 padding 1".into(), "tanh".into()]),
+            ..job("network", "softmax", CLASSES, Adjacency::ZeroOut, 1e-6)
+        };
+        let prepared = prepare(&job, ROWS as u64, false).unwrap();
+        let data = prepared.open(&source, &system()).unwrap();
+        prepared.train(&data, &Threads::new(1), &system(), &|| ()).unwrap()
+    };
+    let (copied, plain) = (made(&[("copies", 3.0), ("shift", 1.0)]), made(&[]));
+    assert_eq!(copied.guarantee.event, plain.guarantee.event);
+    let theorem = |a: &Artifact| a.certificate.mechanism.theorem.clone();
+    assert!(theorem(&copied).contains("after the average") && !theorem(&plain).contains("average"), "{}", theorem(&copied));
+    assert!(copied.to_json().unwrap().contains("3, moved by up to 1 pixel;") && !plain.to_json().unwrap().contains("copies"));
+    let verdict = verify(&copied.to_json().unwrap()).unwrap();
+    assert!(verdict.holds(), "{verdict:#?}");
+    let whole = parsed(&copied);
+    assert!(edited(&whole, &[]).holds());
+    assert!(!edited(&whole, &[("training/settings", serde_json::json!([["steps", 3.0]]))]).holds());
+    std::fs::remove_dir_all(dir).unwrap();
 }
 
 /// The file with a digest that fits it, whatever else was done to it.

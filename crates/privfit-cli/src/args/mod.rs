@@ -5,4 +5,5 @@ pub(crate) mod fit;
 pub(crate) mod ledger;
 pub(crate) mod point;
 pub(crate) mod settings;
+pub(crate) mod size;
 pub(crate) mod table;

@@ -45,6 +45,12 @@ impl Network {
     pub fn new(input: Shape, layers: &[Layer], classes: usize, scale: f32, shift: f32) -> Result<Network> {
         let (goal, scores) = if classes == 0 { (Goal::Number, 1) } else { (Goal::Classes, classes) };
         let program = Program::new(input, layers, scores)?;
+        Ok(Network::of(input, layers, goal, [scale, shift], program))
+    }
+
+    /// Of a program, with the words that stand for all of it.
+    fn of(input: Shape, layers: &[Layer], goal: Goal, [scale, shift]: [f32; 2], program: Program) -> Network {
+        let scores = program.output.shape.channels;
         let mut words = vec![
             input.height,
             input.width,
@@ -53,6 +59,7 @@ impl Network {
             usize::from(goal == Goal::Classes),
             scale.to_bits() as usize,
             shift.to_bits() as usize,
+            program.at_once,
         ];
         for layer in layers {
             let own = match *layer {
@@ -67,12 +74,26 @@ impl Network {
             };
             words.extend(own);
         }
-        Ok(Network { input, layers: layers.to_vec(), scores, goal, scale, shift, program, words })
+        Network { input, layers: layers.to_vec(), scores, goal, scale, shift, program, words }
+    }
+
+    /// Examples that are computed together.
+    pub(crate) fn at_once(&self) -> usize {
+        self.program.at_once
+    }
+
+    /// Computes at most so many examples together: less working memory, and more calls. Sums are those of the same groups in another order, within the same error.
+    pub(crate) fn limit_at_once(&mut self, most: usize) {
+        let at_once = most.clamp(1, self.program.at_once);
+        // The same layers with other places; they fit together as before.
+        if let Ok(program) = Program::of(self.input, &self.layers, self.scores, at_once) {
+            *self = Network::of(self.input, &self.layers, self.goal, [self.scale, self.shift], program);
+        }
     }
 
     /// The same from the words that stand for it.
     fn from_words(words: &[usize]) -> Option<Network> {
-        let [height, width, channels, scores, classes, scale, shift, rest @ ..] = words else { return None };
+        let [height, width, channels, scores, classes, scale, shift, at_once, rest @ ..] = words else { return None };
         let layer = |own: &[usize]| match *own {
             [0, n, ..] => Some(Layer::Dense(n)),
             [1, filters, kernel, stride, padding] => Some(Layer::Convolution { filters, kernel, stride, padding }),
@@ -87,7 +108,12 @@ impl Network {
         let layers: Vec<Layer> = rest.chunks(5).map(layer).collect::<Option<_>>()?;
         let shape = Shape { height: *height, width: *width, channels: *channels };
         let classes = if *classes == 1 { *scores } else { 0 };
-        Network::new(shape, &layers, classes, f32::from_bits(*scale as u32), f32::from_bits(*shift as u32)).ok()
+        let [scale, shift] = [*scale, *shift].map(|bits| f32::from_bits(bits as u32));
+        let mut network = Network::new(shape, &layers, classes, scale, shift).ok()?;
+        if *at_once < network.at_once() {
+            network.limit_at_once(*at_once);
+        }
+        Some(network)
     }
 
     /// Layers before the scores.

@@ -15,6 +15,7 @@ mod harness;
 mod house;
 mod leak;
 mod ledger;
+mod memory;
 mod pictures;
 mod report;
 mod same_bytes;

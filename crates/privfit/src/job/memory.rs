@@ -11,9 +11,9 @@ use crate::error::{Error, Result};
 use crate::memory::{MemoryConditions, MemoryNeed, MemoryPart, size};
 use crate::schema::{Feature, Features, UnitOfPrivacy};
 
-/// The same as a limit can be given.
-fn limit_of(bytes: u64) -> String {
-    size(bytes).replace(' ', "")
+/// A limit that is enough, also where the program is measured a little larger the next time.
+fn enough(bytes: u64) -> String {
+    size(bytes.saturating_add(8_000_000)).replace(' ', "")
 }
 
 /// Bytes of labels in a file of their own while they are read: class and number of each, in a list that grows by doubling and may be copied when it does.
@@ -92,7 +92,7 @@ impl Prepared {
             size(limit),
             need.text()
         );
-        let error = Error::misuse(text).give("memory", limit_of(need.total()));
+        let error = Error::misuse(text).give("memory", enough(need.total()));
         let single = self.memory(&MemoryConditions { threads: 1, ..*conditions });
         let error = match conditions.threads > 1 && single.total() <= limit {
             true => error.text(", or ").give("threads", "1").text(format!(", which needs {}", size(single.total()))),

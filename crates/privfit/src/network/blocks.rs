@@ -556,6 +556,34 @@ mod tests {
         }
     }
 
+    /// Fewer examples at once: the same sums within the error that is charged, less working memory, and the words say so.
+    #[test]
+    fn fewer_at_once_is_the_same_sum() {
+        for (i, network) in networks().iter().enumerate() {
+            let (data, _, _) = data(network, 100, None);
+            let weights = numbers(network.dimension(), 11, 0.5);
+            let (expected, _) = sum(network, &data, &weights, 0.3, Clipping::Norm);
+            let mut last = network.program.scratch;
+            for most in [17, 8, 3, 1] {
+                let mut fewer = network.clone();
+                fewer.limit_at_once(most);
+                assert_eq!(fewer.at_once(), most.min(network.at_once()));
+                assert!(fewer.program.scratch < last || network.at_once() <= most, "network {i}, {most}");
+                last = fewer.program.scratch;
+                let read = Network::from_words(&fewer.words).unwrap();
+                assert_eq!((read.at_once(), read.program.scratch, &read.words), (fewer.at_once(), last, &fewer.words));
+                let (found, _) = sum(&fewer, &data, &weights, 0.3, Clipping::Norm);
+                let gap: Vec<f64> = found.iter().zip(&expected).map(|(a, b)| a - b).collect();
+                // Both sums are off by the error of 100 examples, and by the rounding of their one block.
+                let allowed = 2.0 * 0.3 * ERROR * 100.0 + 1e-6;
+                assert!(length(&gap) <= allowed && length(&expected) > 0.1, "network {i}, {most}: {}", length(&gap));
+            }
+            let mut same = network.clone();
+            same.limit_at_once(usize::MAX);
+            assert_eq!(same.words, network.words);
+        }
+    }
+
     /// One example more or less, another one, a row of NaN or of huge numbers, or a foreign label changes nothing but its own contribution: to the digit of the grid, not only within the clip.
     #[test]
     fn examples_do_not_see_each_other() {

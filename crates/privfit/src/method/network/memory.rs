@@ -7,8 +7,8 @@ use crate::memory::{MemoryConditions, MemoryPart};
 
 /// Bytes of a weight in a model file at the most: a line with its margin, 17 digits, signs and an exponent.
 const WRITTEN: u64 = 34;
-/// Text grows by doubling.
-const GROWING: u64 = 2;
+/// Text grows by doubling, and may be copied when it does.
+const GROWING: u64 = 3;
 /// Bytes that a thread has for sampled units of a block, which are at most 16384, and for its stack.
 const THREAD: u64 = (1 << 20) + 16_384 * 8;
 
@@ -36,18 +36,18 @@ impl Networks {
         let lists = (threads + 3) * self.network.program.lists() + (threads + 2) * 16 * 8 * normal;
         // Lists once more, as bytes that grow; a ledger has copies of its own.
         let kept = if conditions.checkpoint { (3 + if conditions.ledger { 2 } else { 0 }) * lasting } else { 0 };
-        // The model, its text, and the copies of a ledger; then what a step holds is gone.
+        // The model twice, its text, and the copies of a ledger; what a step holds is gone then.
         let written = 2 * 8 * weights + (GROWING + if conditions.ledger { 3 } else { 0 }) * WRITTEN * weights;
         let step = released + prepared + sums + kept;
-        let mut parts = vec![
-            MemoryPart::new("examples computed at once", scratch),
+        let steps = vec![
+            MemoryPart::new("gradients and noise of a step", step),
             MemoryPart::new("weights, moments and averages", lasting + lists),
+            MemoryPart::new("examples computed at once", scratch),
             MemoryPart::new("who is sampled", 2 * rows),
         ];
-        parts.push(match step >= written {
-            true => MemoryPart::new("gradients and noise of a step", step),
-            false => MemoryPart::new("the model file as it is written", written),
-        });
-        parts
+        let end = vec![MemoryPart::new("the model file as it is written", written + lists)];
+        // One after the other: the larger counts.
+        let all = |parts: &[MemoryPart]| parts.iter().map(|part| part.bytes).sum::<u64>();
+        if all(&steps) >= all(&end) { steps } else { end }
     }
 }

@@ -497,7 +497,7 @@ impl Rule {
 }
 
 /// The map of pictures to scattering features, where the schema asks for it.
-fn scattering_of(schema: &Schema) -> Option<Scattering> {
+pub fn scattering_of(schema: &Schema) -> Option<Scattering> {
     let Features::Image { shape, encoder: Some(encoder), .. } = &schema.features else { return None };
     match shape.as_slice() {
         [height, width, rest @ ..] if encoder.scatters() => {

@@ -5,15 +5,17 @@
 //! [N, 1] for each column, of floats or of texts, under the column's name. Inside everything is computed in doubles. A number that is
 //! not one (NaN) counts as missing, as in a table; a category must be written as the schema writes it, where a table may also say 1.0
 //! for 1. The pixels of a picture are one row of `features`, as they lie in its file: row by row, the channels of a pixel side by side.
-//! Layers of a network compute in floats, as they do in the network itself.
+//! Layers of a network compute in floats, as they do in the network itself, and so do scattering features, whose convolutions with fixed weights are a part of the graph.
 
 mod cells;
 mod graph;
 mod layers;
 mod proto;
+mod scattering;
 
 use crate::artifact::Artifact;
 use crate::certificate::derive::hex;
+use crate::data::encode::scattering_of;
 use crate::error::{Error, Result};
 use crate::loss::Link;
 use crate::model::Model;
@@ -36,11 +38,6 @@ pub fn export(artifact: &Artifact, file: &[u8]) -> Result<Vec<u8>> {
     let task = artifact.schema.task();
     if task == Task::Location {
         return Err(Error::misuse("the model is a point and predicts nothing: print it with `privfit predict`"));
-    }
-    if artifact.schema.scatters() {
-        return Err(Error::misuse(
-            "scattering features can't be exported as ONNX: fit with encoder = \"pixels\" in [features], or use `privfit predict`",
-        ));
     }
     let mut graph = Graph::default();
     let scores = match &artifact.model {
@@ -95,7 +92,7 @@ fn encoded_row(graph: &mut Graph, schema: &Schema, constant: bool) -> String {
         Features::Sparse { row_norm, bound, .. } | Features::Dense { row_norm, bound, .. } => {
             (plain(graph, own, *bound, 1.0), row_norm * row_norm, false)
         }
-        Features::Image { max, .. } => (plain(graph, own, None, *max), own as f64, false),
+        Features::Image { max, .. } => (pixels(graph, schema, own, *max), own as f64, false),
     };
     let squares = graph.apply("Mul", &[&cells, &cells]);
     let square = graph.row_sums(&squares);
@@ -141,6 +138,14 @@ fn plain(graph: &mut Graph, width: usize, bound: Option<f64>, divide: f64) -> St
     let x = graph.with("Max", &x, -largest);
     let x = graph.with("Min", &x, largest);
     if divide == 1.0 { x } else { graph.with("Div", &x, divide) }
+}
+
+/// Pixels, or the scattering features of a picture.
+fn pixels(graph: &mut Graph, schema: &Schema, own: usize, max: f64) -> String {
+    let Some(all) = scattering_of(schema).map(|s| s.convolutions()) else { return plain(graph, own, None, max) };
+    let pixels = plain(graph, all.picture.iter().product(), Some(max), max);
+    let pixels = graph.with("Max", &pixels, 0.0);
+    scattering::features(graph, &all, &pixels)
 }
 
 fn zero_for_nan(graph: &mut Graph, asked: &str, otherwise: &str) -> String {

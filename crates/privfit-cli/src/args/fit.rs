@@ -4,7 +4,8 @@ use super::files::read_text;
 use super::ledger::LedgerArguments;
 use super::pretrain::PretrainArguments;
 use super::settings::settings;
-use crate::ui::{Failure, Format};
+use super::size::size;
+use crate::ui::{Failure, Format, memory};
 use clap::Args;
 use privfit::account::Adjacency;
 use privfit::certificate::Declared;
@@ -12,6 +13,7 @@ use privfit::constraint::Constraint;
 use privfit::data::load::{Source, public_features};
 use privfit::job::fit::Job;
 use privfit::job::kept::{CheckpointArguments, CheckpointPlace};
+use privfit::memory::MemoryConditions;
 use privfit::schema::toml_problem;
 use privfit::{Error, Schema};
 use std::path::{Path, PathBuf};
@@ -25,6 +27,7 @@ use std::path::{Path, PathBuf};
   privfit fit examples/adult/job.toml --epsilon 0.1 --dry-run
   privfit fit examples/adult/job.toml --ledger adult.ledger --request monday
   privfit fit --data train-images.idx --labels train-labels.idx --schema digits.toml --layers mnist_cnn --epsilon 3 --delta 1e-5 --out model.json
+  privfit fit network.toml --memory 300MB                       # refused before data are opened if that is too little
   privfit fit --data pets.zip/train --schema pets.toml --layers cifar_cnn5 --epsilon 3 --delta 1e-5 --out model.json
   privfit fit --data scans.idx --labels scan-labels.idx --schema scans.toml --layers mnist_cnn --public-rows digits.idx --public-labels digit-labels.idx --public-schema digits.toml --epsilon 1 --delta 1e-5 --out model.json
   privfit fit network.toml --checkpoint run.checkpoint          # stopped? the same command goes on
@@ -32,7 +35,7 @@ use std::path::{Path, PathBuf};
   privfit fit --data visits.csv --schema counts.toml --loss quantile --set quantile=0.9 --epsilon 1 --delta 1e-8 --out model.json
 
 A job file holds the same keys as the flags (data, labels, auxiliary, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out, force,
-threads, ledger, ledger_key, request, checkpoint, checkpoint_every, date, and tables [model], [pretrain] with data, labels and schema of public rows, [set] and [registry]); paths in it are relative to it, and flags win over it."
+threads, memory, ledger, ledger_key, request, checkpoint, checkpoint_every, date, and tables [model], [pretrain] with data, labels and schema of public rows, [set] and [registry]); paths in it are relative to it, and flags win over it."
 )]
 pub(crate) struct FitArguments {
     /// Job file with the same keys as the flags
@@ -85,7 +88,10 @@ pub(crate) struct FitArguments {
     /// Threads; all cores by default
     #[arg(long)]
     threads: Option<usize>,
-    /// Print plan, noise, cost and a forecast; open no data
+    /// Memory that the job may use, like 300MB or 2GiB: networks compute fewer examples at once where that is enough, and what needs more is refused before data are opened
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<String>,
+    /// Print plan, noise, cost, memory and a forecast; open no data
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Take noise from a seed: repeatable, and NOT private
@@ -126,7 +132,7 @@ pub(crate) struct FitArguments {
 const IN_LEDGER: &str = "ledger";
 
 /// Keys of a job file.
-const KEYS: &str = "data, labels, auxiliary, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out, force, threads, \
+const KEYS: &str = "data, labels, auxiliary, schema, rows, epsilon, delta, adjacency, loss, method, constraint, out, force, threads, memory, \
                     ledger, ledger_key, request, checkpoint, checkpoint_every, allow_large_delta, compare, date, model, pretrain, set, registry, tune";
 
 /// What flags and job file say.
@@ -175,6 +181,7 @@ impl FitArguments {
             pretrained: None,
         };
         self.ledger_arguments.check(self.simulate.is_some())?;
+        self.memory_limit()?;
         if self.checkpoint.is_some() && self.checkpoint == self.out {
             return Err(Failure::misuse("--checkpoint and --out are one file: give two"));
         }
@@ -191,6 +198,21 @@ impl FitArguments {
         let path = self.checkpoint.as_deref()?;
         let place = if path == Path::new(IN_LEDGER) { CheckpointPlace::Ledger } else { CheckpointPlace::File(path) };
         Some(CheckpointArguments { place, every: self.checkpoint_every, resumed })
+    }
+
+    /// Bytes that the job may use, if that is said.
+    pub(crate) fn memory_limit(&self) -> Result<Option<u64>, Failure> {
+        self.memory.as_deref().map(size).transpose()
+    }
+
+    /// How the job is run, as far as memory depends on it.
+    pub(crate) fn memory_conditions(&self) -> MemoryConditions {
+        MemoryConditions {
+            threads: self.threads(),
+            checkpoint: self.checkpoint.is_some(),
+            ledger: self.ledger_arguments.ledger.is_some(),
+            program: memory::program(),
+        }
     }
 
     pub(crate) fn threads(&self) -> usize {
@@ -227,6 +249,7 @@ impl FitArguments {
                 "out" if self.out.is_none() => self.out = Some(base.join(need_text()?)),
                 "rows" if self.rows.is_none() => self.rows = Some(need_integer()?),
                 "threads" if self.threads.is_none() => self.threads = Some(need_integer()? as usize),
+                "memory" if self.memory.is_none() => self.memory = Some(text.unwrap_or_else(|| value.to_string())),
                 "epsilon" if self.epsilon.is_none() => self.epsilon = Some(need_number()?),
                 "delta" if self.delta.is_none() => self.delta = Some(need_number()?),
                 "adjacency" if self.adjacency.is_none() => self.adjacency = Some(need_text()?),
@@ -284,9 +307,9 @@ impl FitArguments {
                         }
                     }
                 }
-                "data" | "labels" | "auxiliary" | "schema" | "out" | "rows" | "threads" | "epsilon" | "delta" | "adjacency"
-                | "loss" | "method" | "constraint" | "ledger" | "ledger_key" | "request" | "checkpoint" | "checkpoint_every"
-                | "date" => {}
+                "data" | "labels" | "auxiliary" | "schema" | "out" | "rows" | "threads" | "memory" | "epsilon" | "delta"
+                | "adjacency" | "loss" | "method" | "constraint" | "ledger" | "ledger_key" | "request" | "checkpoint"
+                | "checkpoint_every" | "date" => {}
                 _ => {
                     let hint = privfit::nearest::hint(&key, KEYS.split(", "));
                     return Err(wrong(&key, &format!("unknown key: {hint}known are {KEYS}")));

@@ -6,4 +6,5 @@ pub(crate) mod ledger;
 pub(crate) mod point;
 pub(crate) mod pretrain;
 pub(crate) mod settings;
+pub(crate) mod size;
 pub(crate) mod table;

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 The ONNX file takes rows in the units of your columns: bounds, scales and the constant are inside. A schema of numbers alone has
 one input `features` [N, D] of floats, in the order of the schema without what it ignores; a schema with categories has one input
-[N, 1] for each column, floats or texts, under the column's name; an image is a row of `features`, its pixels row by row with the channels of a pixel side by side. NaN is a missing number, \"\" a missing text. Outputs are `label`
+[N, 1] for each column, floats or texts, under the column's name; an image is a row of `features`, its pixels row by row with the channels of a pixel side by side, in the size of the schema (pictures that `resize = true` would crop and resize are cropped and resized before). Scattering features are computed inside. NaN is a missing number, \"\" a missing text. Outputs are `label`
 and `probabilities` (`scores` where the loss has no probabilities), in the order of the schema's classes, or `value` in the units
 of the target. Its metadata_props carry epsilon, delta, adjacency, whether it is a simulation, and the SHA-256 of the model file.")]
 pub(crate) struct Export {

@@ -9,6 +9,7 @@ use clap::Args;
 use privfit::account::Adjacency;
 use privfit::job::fit::{Job, Prepared, prepare};
 use privfit::job::pretrain::{PublicRecords, digests};
+use privfit::memory::{MemoryNeed, size};
 
 #[derive(Args)]
 pub(crate) struct Fit {
@@ -40,21 +41,37 @@ impl Fit {
         resolved.job.pretrained = public.as_ref().map(PublicRecords::planned);
         if self.fit.dry_run {
             let (rows, counted) = resolved.job.rows(None)?;
-            return self.show_plan(&resolved.job, &prepare(&resolved.job, rows, counted)?);
+            return self.show_plan(&resolved.job, self.within_memory(prepare(&resolved.job, rows, counted)?)?);
         }
         let destination = self.fit.destination(&resolved)?;
         let (rows, counted) = self.fit.count(&resolved)?;
-        let mut prepared = prepare(&resolved.job, rows, counted)?;
+        let mut prepared = self.within_memory(prepare(&resolved.job, rows, counted)?)?;
         if let Some(public) = &public {
             // Whatever is wrong with the job was said before this takes its time.
             self.fit.check_target(&destination)?;
             let bar = Bar::new(public.steps(), self.talks(), "training on public rows");
             resolved.job.pretrained = Some(public.train(&prepared, self.fit.threads(), &|| bar.step())?);
             bar.finish();
-            prepared = prepare(&resolved.job, rows, counted)?;
+            prepared = self.within_memory(prepare(&resolved.job, rows, counted)?)?;
         }
         self.say_plan(&prepared);
         self.fit.release(&prepared, resolved, &destination)
+    }
+
+    /// Holds the job to the memory that it may use. Accounting comes first: a certificate will do the same, and what it takes is measured.
+    fn within_memory(&self, prepared: Prepared) -> Result<Prepared, Failure> {
+        let Some(limit) = self.fit.memory_limit()? else { return Ok(prepared) };
+        let (event, delta) = (prepared.plan.event(), prepared.problem.target.delta);
+        for adjacency in [Adjacency::ZeroOut, Adjacency::ReplaceOne] {
+            privfit::training::epsilon(event, adjacency, delta);
+        }
+        let usual = prepared.plan.at_once();
+        let prepared = prepared.within(limit, &self.fit.memory_conditions())?;
+        if self.talks() && prepared.plan.at_once() != usual {
+            let [now, usual] = [prepared.plan.at_once(), usual].map(Option::unwrap_or_default);
+            note(&format!("note: {now} examples are computed at once, not {usual}, so that {} are enough", size(limit)));
+        }
+        Ok(prepared)
     }
 
     fn say_plan(&self, prepared: &Prepared) {
@@ -69,12 +86,14 @@ impl Fit {
         }
     }
 
-    fn show_plan(&self, job: &Job, prepared: &Prepared) -> Result<(), Failure> {
+    fn show_plan(&self, job: &Job, prepared: Prepared) -> Result<(), Failure> {
+        let prepared = &prepared;
         let event = prepared.plan.event();
         let delta = prepared.problem.target.delta;
         let view = |a| privfit::training::epsilon(event, a, delta);
         let (zero, replace) = (view(Adjacency::ZeroOut), view(Adjacency::ReplaceOne));
         let forecast = privfit::forecast::forecast(&prepared.problem, prepared.plan.as_ref());
+        let memory = prepared.memory(&self.fit.memory_conditions());
         if self.fit.format == Format::Json {
             let plan: serde_json::Map<String, serde_json::Value> =
                 prepared.plan.describe().into_iter().map(|(k, v)| (k.to_string(), v.into())).collect();
@@ -82,7 +101,7 @@ impl Fit {
                 "method": prepared.method.name, "loss": prepared.problem.loss.name, "rows": prepared.problem.rows,
                 "features": prepared.problem.features, "adjacency": job.adjacency.name(), "delta": delta,
                 "epsilon": {"zero_out": zero, "replace_one": replace}, "plan": plan, "event": event,
-                "forecast": forecast.json(), "warnings": prepared.warnings(),
+                "memory": memory_json(&memory), "forecast": forecast.json(), "warnings": prepared.warnings(),
             });
             print_line(&json.to_string());
             return Ok(());
@@ -101,6 +120,8 @@ impl Fit {
             print_line(&format!("claimed   epsilon {} at delta {delta:e}", job.epsilon));
         }
         print_line(&format!("cost      {}", guarantee_line(zero, replace, delta)));
+        let bound = if memory.complete { "at most" } else { "at least" };
+        print_line(&format!("memory    {bound} {}: {}", size(memory.total()), memory.text()));
         print_line(&format!("forecast  {}: {}", forecast.what, forecast.text()));
         for warning in prepared.warnings() {
             print_line(&format!("warning   {warning}"));
@@ -111,4 +132,12 @@ impl Fit {
         print_line("no data were opened; leave out --dry-run to train");
         Ok(())
     }
+}
+
+/// What a job needs: bytes, whether that is an upper or a lower bound, and what for.
+fn memory_json(need: &MemoryNeed) -> serde_json::Value {
+    let parts: Vec<serde_json::Value> =
+        need.parts.iter().map(|part| serde_json::json!({"what": part.what, "bytes": part.bytes})).collect();
+    let bound = if need.complete { "upper" } else { "lower" };
+    serde_json::json!({"bytes": need.total(), "bound": bound, "parts": parts, "examples_at_once": need.at_once})
 }

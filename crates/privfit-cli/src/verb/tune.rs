@@ -52,6 +52,9 @@ impl Tune {
 
     pub(crate) fn run(mut self) -> Result<(), Failure> {
         let resolved = self.fit.resolve()?;
+        if self.fit.memory.is_some() {
+            return Err(Failure::misuse("--memory is for `privfit fit`, because tuning has many runs: leave it out"));
+        }
         let Some(table) = &self.fit.tuning else {
             return Err(Failure::misuse(
                 "the job names no candidates: add a table [tune.grid] to it, like  ridge = [1, 10, 100]",

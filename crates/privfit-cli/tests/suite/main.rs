@@ -16,6 +16,7 @@ mod harness;
 mod house;
 mod leak;
 mod ledger;
+mod memory;
 mod pictures;
 mod pretrain;
 mod report;

@@ -15,6 +15,11 @@ const FREQUENCY: f64 = 0.75 * PI;
 /// Its width along edges, over that across them.
 const SLANT: f64 = LANES as f64 / 4.0;
 
+/// The larger deviation of a wavelet of size 2^size, in pixels.
+pub(super) fn deviation(size: usize) -> f64 {
+    SLANT * DEVIATION * f64::from(1u32 << size)
+}
+
 impl Bank {
     /// Wavelets of size 2^size for pictures of a size.
     ///

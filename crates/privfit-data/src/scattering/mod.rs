@@ -15,9 +15,12 @@
 
 mod filter;
 mod fourier;
+mod spatial;
 
 use filter::{Bank, low_pass};
 use fourier::{Complex, LANES, Lane, Transform, ZERO, length};
+
+pub use spatial::{Convolutions, Windows};
 
 /// Everything that is public about scattering of pictures of one size.
 pub struct Scattering {
@@ -164,23 +167,25 @@ impl Scattering {
         (self.height.div_ceil(1 << self.sizes), self.width.div_ceil(1 << self.sizes))
     }
 
+    /// The line of a picture that lies at a place with margins, which mirror the picture.
+    #[inline(always)]
+    fn mirrored_line(&self, at: usize, lines: usize) -> usize {
+        let period = 2 * (lines - 1);
+        let at = (at + period * self.margin - self.margin) % period;
+        if at < lines { at } else { period - at }
+    }
+
     /// One channel, of the picture or of its mirror image: paths one after the other, each a picture of places.
     #[inline(always)]
     fn channel(&self, pixels: &[f64], channel: usize, mirror: bool, s: &mut Scratch, out: &mut [f32]) {
         let (h, w) = (self.forward.height, self.forward.width);
         let size = self.places().0 * self.places().1;
-        // A margin that mirrors the picture.
-        let mirrored = |at: usize, n: usize| {
-            let period = 2 * (n - 1);
-            let at = (at + period * self.margin - self.margin) % period;
-            if at < n { at } else { period - at }
-        };
         // The picture itself, averaged: in all lanes, of which one is taken.
         s.modulus.clear();
         for y in 0..h {
-            let row = mirrored(y, self.height) * self.width;
+            let row = self.mirrored_line(y, self.height) * self.width;
             let pixel = |x| {
-                let x = mirrored(x, self.width);
+                let x = self.mirrored_line(x, self.width);
                 let at = (row + if mirror { self.width - 1 - x } else { x }) * self.channels;
                 let own = |c: usize| pixels.get(at + c).map_or(0.0, |x| *x as f32);
                 match OPPONENT.get(channel).filter(|_| self.channels == 3) {

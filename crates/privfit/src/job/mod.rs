@@ -5,6 +5,7 @@ pub mod evaluate;
 pub mod facts;
 pub mod fit;
 pub mod kept;
+pub mod memory;
 pub mod output;
 pub mod pretrain;
 pub mod release;

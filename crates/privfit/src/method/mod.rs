@@ -42,6 +42,7 @@ use crate::data::cells::CellGrid;
 use crate::data::encode::Column;
 use crate::error::{Error, Result};
 use crate::loss::{self, Heads, Kind, LossEntry, OwnMetric};
+use crate::memory::{MemoryConditions, MemoryPart};
 use crate::model::RowMap;
 use crate::network::{NetworkModel, Pretrained};
 use crate::schema::{Schema, Task};
@@ -373,6 +374,16 @@ pub trait Plan: Send + Sync {
     }
     /// Steps that `run` reports; public.
     fn steps(&self) -> u64;
+    /// An upper bound of what a run holds at once besides so many encoded rows, in parts; none where it has not been worked out.
+    fn memory(&self, _conditions: &MemoryConditions, _rows: u64) -> Option<Vec<MemoryPart>> {
+        None
+    }
+    /// Examples that are computed at once, where memory depends on them.
+    fn at_once(&self) -> Option<usize> {
+        None
+    }
+    /// Computes fewer examples at once. A public number, which changes roundings, but neither noise nor guarantee.
+    fn limit_at_once(&mut self, _most: usize) {}
     /// Runs, and returns the weights, score after score, or the list of numbers that `learned` reads.
     fn run(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Vec<f64>>;
     /// The cells that it reads rows as; none for features.

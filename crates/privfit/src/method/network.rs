@@ -32,10 +32,13 @@
 
 mod copies;
 
+mod memory;
+
 use super::settings::settings;
 use super::{Capabilities, Learned, Method, Plan, Problem, rounded};
 use crate::checkpoint::{Checkpoints, State};
 use crate::error::{Error, Result};
+use crate::memory::{MemoryConditions, MemoryPart};
 use crate::network::normal::{Moments, Normal};
 use crate::network::{History, Layer, Network, NetworkModel, Pretrained, Recorder, layers_of, usual_layers};
 use crate::schema::{Features, Scaling};
@@ -589,6 +592,18 @@ impl Plan for Networks {
 
     fn steps(&self) -> u64 {
         self.steps
+    }
+
+    fn memory(&self, conditions: &MemoryConditions, rows: u64) -> Option<Vec<MemoryPart>> {
+        Some(self.memory_parts(conditions, rows))
+    }
+
+    fn at_once(&self) -> Option<usize> {
+        Some(self.network.at_once())
+    }
+
+    fn limit_at_once(&mut self, most: usize) {
+        self.network.limit_at_once(most);
     }
 
     fn run(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Vec<f64>> {

@@ -63,6 +63,12 @@ impl Network {
     fn made(input: Shape, layers: &[Layer], classes: usize, scale: f32, shift: f32, frozen: bool) -> Result<Network> {
         let (goal, scores) = if classes == 0 { (Goal::Number, 1) } else { (Goal::Classes, classes) };
         let program = Program::new(input, layers, scores, frozen)?;
+        Ok(Network::of(input, layers, goal, [scale, shift], frozen, program))
+    }
+
+    /// Of a program, with the words that stand for all of it.
+    fn of(input: Shape, layers: &[Layer], goal: Goal, [scale, shift]: [f32; 2], frozen: bool, program: Program) -> Network {
+        let scores = program.output.shape.channels;
         let mut words = vec![
             input.height,
             input.width,
@@ -72,6 +78,7 @@ impl Network {
             scale.to_bits() as usize,
             shift.to_bits() as usize,
             usize::from(frozen),
+            program.at_once,
         ];
         words.extend(words_of(Copies::NONE));
         for layer in layers {
@@ -87,7 +94,7 @@ impl Network {
             };
             words.extend(own);
         }
-        Ok(Network { input, layers: layers.to_vec(), scores, goal, scale, shift, frozen, copies: Copies::NONE, program, words })
+        Network { input, layers: layers.to_vec(), scores, goal, scale, shift, frozen, copies: Copies::NONE, program, words }
     }
 
     /// With copies of examples in training; scores are those of rows as they are.
@@ -96,9 +103,32 @@ impl Network {
         Network { copies, ..self }
     }
 
+    /// Numbers of working memory of a thread.
+    pub(crate) fn scratch(&self) -> usize {
+        self.program.scratch + self.copies.room(self.input, self.trained())
+    }
+
+    /// Examples that are computed together.
+    pub(crate) fn at_once(&self) -> usize {
+        self.program.at_once
+    }
+
+    /// Computes at most so many examples together: less working memory, and more calls. Sums are those of the same groups in another order, within the same error.
+    pub(crate) fn limit_at_once(&mut self, most: usize) {
+        let at_once = most.clamp(1, self.program.at_once);
+        // The same layers with other places; they fit together as before.
+        if let Ok(program) = Program::of(self.input, &self.layers, self.scores, self.frozen, at_once) {
+            let same = Network::of(self.input, &self.layers, self.goal, [self.scale, self.shift], self.frozen, program);
+            *self = same.with_copies(self.copies);
+        }
+    }
+
     /// The same from the words that stand for it.
     fn from_words(words: &[usize]) -> Option<Network> {
-        let [height, width, channels, scores, classes, scale, shift, frozen, count, moved, flip, rest @ ..] = words else { return None };
+        let [height, width, channels, scores, classes, scale, shift, frozen, at_once, count, moved, flip, rest @ ..] = words
+        else {
+            return None;
+        };
         let layer = |own: &[usize]| match *own {
             [0, n, ..] => Some(Layer::Dense(n)),
             [1, filters, kernel, stride, padding] => Some(Layer::Convolution { filters, kernel, stride, padding }),
@@ -115,7 +145,11 @@ impl Network {
         let classes = if *classes == 1 { *scores } else { 0 };
         let [scale, shift] = [scale, shift].map(|bits| f32::from_bits(*bits as u32));
         let copies = Copies { count: *count, shift: *moved, flip: *flip == 1 };
-        Network::made(shape, &layers, classes, scale, shift, *frozen == 1).ok().map(|network| network.with_copies(copies))
+        let mut network = Network::made(shape, &layers, classes, scale, shift, *frozen == 1).ok()?.with_copies(copies);
+        if *at_once < network.at_once() {
+            network.limit_at_once(*at_once);
+        }
+        Some(network)
     }
 
     /// Layers before the scores.
@@ -223,7 +257,7 @@ impl Network {
             labels,
             parameters: prepared,
             layout: &self.words,
-            scratch: self.program.scratch + self.copies.room(self.input, self.trained()),
+            scratch: self.scratch(),
             // Copies of one example are computed together, those of two are not.
             at_once: if self.copies.are_made() { 1 } else { self.program.at_once },
             norms: |blocks, units, scratch, norms| on_this_processor(&Call::Norms, blocks, units, scratch, norms),
@@ -273,7 +307,7 @@ impl Network {
 }
 
 /// Where the words of copies begin.
-const COPIES: usize = 8;
+const COPIES: usize = 9;
 
 fn words_of(copies: Copies) -> [usize; 3] {
     [copies.count, copies.shift, usize::from(copies.flip)]
@@ -601,6 +635,34 @@ mod tests {
                 }
             }
             assert_eq!(run(&[0], 0, &rows, &labels, &mut scratch), alone, "network {i}, after others");
+        }
+    }
+
+    /// Fewer examples at once: the same sums within the error that is charged, less working memory, and the words say so.
+    #[test]
+    fn fewer_at_once_is_the_same_sum() {
+        for (i, network) in networks().iter().enumerate() {
+            let (data, _, _) = data(network, 100, None);
+            let weights = numbers(network.dimension(), 11, 0.5);
+            let (expected, _) = sum(network, &data, &weights, 0.3, Clipping::Norm);
+            let mut last = network.program.scratch;
+            for most in [17, 8, 3, 1] {
+                let mut fewer = network.clone();
+                fewer.limit_at_once(most);
+                assert_eq!(fewer.at_once(), most.min(network.at_once()));
+                assert!(fewer.program.scratch < last || network.at_once() <= most, "network {i}, {most}");
+                last = fewer.program.scratch;
+                let read = Network::from_words(&fewer.words).unwrap();
+                assert_eq!((read.at_once(), read.program.scratch, &read.words), (fewer.at_once(), last, &fewer.words));
+                let (found, _) = sum(&fewer, &data, &weights, 0.3, Clipping::Norm);
+                let gap: Vec<f64> = found.iter().zip(&expected).map(|(a, b)| a - b).collect();
+                // Both sums are off by the error of 100 examples, and by the rounding of their one block.
+                let allowed = 2.0 * 0.3 * ERROR * 100.0 + 1e-6;
+                assert!(length(&gap) <= allowed && length(&expected) > 0.1, "network {i}, {most}: {}", length(&gap));
+            }
+            let mut same = network.clone();
+            same.limit_at_once(usize::MAX);
+            assert_eq!(same.words, network.words);
         }
     }
 

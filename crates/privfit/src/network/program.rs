@@ -175,7 +175,8 @@ impl Program {
         Program::of(input, layers, scores, frozen, at_once)
     }
 
-    fn of(input: Shape, layers: &[Layer], scores: usize, frozen: bool, at_once: usize) -> Result<Program> {
+    /// The same, with so many examples at once.
+    pub(crate) fn of(input: Shape, layers: &[Layer], scores: usize, frozen: bool, at_once: usize) -> Result<Program> {
         let mut layers = layers.to_vec();
         let mut shapes = vec![input];
         for (i, layer) in layers.iter().enumerate() {
@@ -348,6 +349,23 @@ impl Program {
             windows: windows_at,
             sum: sum_at,
         })
+    }
+
+    /// Bytes of the lists that belong to the steps.
+    pub(crate) fn lists(&self) -> u64 {
+        let bytes = |step: &Step| {
+            let own = match &step.kind {
+                Kind::Sums(w) => {
+                    let four = w.steps.len() + w.windows.len() + w.deltas.len() + w.counting.len();
+                    size_of::<Weights>() + 4 * four + size_of::<Option<u32>>() * w.own.len()
+                }
+                Kind::GroupNorm(norm) => size_of::<Norm>() + size_of::<Option<(u32, u32)>>() * norm.own.len(),
+                _ => 0,
+            };
+            (size_of::<Step>() + own) as u64
+        };
+        // Lists grow by doubling.
+        2 * self.steps.iter().map(bytes).sum::<u64>()
     }
 
     /// Weights as the steps read them: padded, and transposed for the way back.

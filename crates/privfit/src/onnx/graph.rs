@@ -149,6 +149,19 @@ impl Graph {
         self.apply("Reshape", &[from, &shape])
     }
 
+    /// Another shape; -1 stands for what is left.
+    pub(crate) fn shaped(&mut self, from: &str, shape: &[i64]) -> String {
+        let shape = self.integers(shape);
+        self.apply("Reshape", &[from, &shape])
+    }
+
+    /// Lines of pictures along a dimension, in an order, some of them more than once.
+    pub(crate) fn lines(&mut self, from: &str, lines: &[usize], axis: i64) -> String {
+        let lines: Vec<i64> = lines.iter().map(|l| *l as i64).collect();
+        let lines = self.integers(&lines);
+        self.apply_with("Gather", &[from, &lines], &[attribute("axis", axis)])
+    }
+
     /// The same dimensions in another order.
     pub(crate) fn transpose(&mut self, from: &str, order: &[i64]) -> String {
         self.apply_with("Transpose", &[from], &[number_list("perm", order)])
@@ -162,6 +175,12 @@ impl Graph {
             attributes.push(number_list("pads", &[padding as i64; 4]));
         }
         self.apply_with(operator, inputs, &attributes)
+    }
+
+    /// Weighted sums of windows of pictures, which need not be square.
+    pub(crate) fn convolution(&mut self, from: &str, weights: &str, sides: [usize; 2], stride: usize) -> String {
+        let attributes = [number_list("kernel_shape", &sides.map(|s| s as i64)), number_list("strides", &[stride as i64; 2])];
+        self.apply_with("Conv", &[from, weights], &attributes)
     }
 
     /// The text of each number.

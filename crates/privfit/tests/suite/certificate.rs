@@ -170,6 +170,8 @@ fn frozen_layers_are_bound_to_their_record() {
     assert!(refusal(&["linear"], 0).contains("leave out public_rows"));
     job.settings.0.insert("normalise".into(), 0.1);
     assert!(prepare(&job, ROWS as u64, false).err().unwrap().to_string().contains("leave normalise out"));
+}
+
 /// Copies of pictures stand in the sentences and in the plan, and cost nothing; a file that forgets them does not hold.
 #[test]
 fn networks_state_their_copies() {

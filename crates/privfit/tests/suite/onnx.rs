@@ -145,6 +145,42 @@ fn a_network_has_an_operation_for_every_layer() {
     assert!(onnx::export(&artifact, b"").is_err());
 }
 
+/// Pixels go in, and the map to scattering features is in the graph: convolutions of fixed weights, of one size of wavelets or of two, and mirror images where the encoder has them.
+#[test]
+fn scattering_features_are_in_the_graph() {
+    let count = |schema: &str, features: usize| {
+        let scores = vec![vec![0.01; features + 1]; 3];
+        let artifact = model(schema, "softmax", &[], scores);
+        let bytes = onnx::export(&artifact, b"").unwrap();
+        let graph = &all(&bytes, 7)[0];
+        assert_eq!(names(graph, 11), ["features"]);
+        let mut known = names(graph, 11);
+        known.extend(all(graph, 5).iter().map(|t| text(t, 8)));
+        for node in all(graph, 1) {
+            assert!(all(&node, 1).iter().all(|i| known.contains(&String::from_utf8(i.clone()).unwrap())), "{}", text(&node, 4));
+            known.push(text(&node, 2));
+        }
+        let operations: Vec<String> = all(graph, 1).iter().map(|n| text(n, 4)).collect();
+        let of = |name: &str| operations.iter().filter(|o| *o == name).count();
+        (bytes.len(), of("Conv"), of("InstanceNormalization"), of("Gather"), of("MatMul"))
+    };
+    let schema = |shape: &str, encoder: &str| {
+        let facts = format!("kind = \"image\"\nshape = {shape}\nmax = 255\nencoder = \"{encoder}\"\n");
+        format!("[dataset]\nname = \"t\"\n[target]\nclasses = [\"a\", \"b\", \"c\"]\n[features]\n{facts}")
+    };
+    // Wavelets, and the average of the picture and of what they give; two lists of lines for each, two for margins, and one for names.
+    let (size, convolutions, groups, lists, products) = count(&schema("[8, 9]", "scattering"), 4 * 5 * 9);
+    assert_eq!((convolutions, groups, lists, products), (3, 2, 9, 1));
+    assert!(size < 100_000, "{size}");
+    let (size, convolutions, groups, lists, products) = count(&schema("[28, 28]", "scattering"), 7 * 7 * 81);
+    assert_eq!((convolutions, groups, lists, products), (7, 4, 17, 1));
+    assert!(size < 1_000_000, "{size}");
+    // Three colours are mixed, and columns are there once more, the other way round.
+    let (size, convolutions, groups, lists, products) = count(&schema("[32, 32, 3]", "mirrored-scattering"), 8 * 8 * 243);
+    assert_eq!((convolutions, groups, lists, products), (7, 4, 18, 2));
+    assert!(size < 2_000_000, "{size}");
+}
+
 #[test]
 fn points_are_not_exported() {
     let schema = "[dataset]\nname = \"t\"\n[features.a]\ntype = \"number\"\nmin = 0\nmax = 1\n";

@@ -191,7 +191,7 @@ mod tests {
     /// Closed form: with the weight 1 the longest vectors of rows in the unit ball have the length sqrt 2, which nothing clips; those of many columns are clipped there and not before.
     #[test]
     fn no_vector_is_longer_than_the_clip() {
-        let picture = Moments { channels: 3, pixels: 4, scale: 12f64.sqrt(), rows: 1.0 };
+        let picture = Moments { channels: 3, pixels: 4, scale: 12f64.sqrt(), rows: 1.0, centred: false };
         // All of a row in one channel, spread over its pixels: both halves have the length 1.
         let mut one_channel = vec![0.0; 13];
         (0..4).for_each(|p| one_channel[3 * p + 1] = 0.5);
@@ -201,7 +201,7 @@ mod tests {
         let opposite: Vec<f64> = (0..12).map(|j| if j / 3 % 2 == 0 { 0.25 } else { -0.25 }).chain([0.5]).collect();
         let v = vector(&opposite, &picture);
         assert!(length(&v[..3]) < 1e-3 && v[3..].iter().all(|q| (q - 0.25).abs() < 1e-3), "{v:?}");
-        let table = Moments { channels: 100, pixels: 1, scale: 101f64.sqrt(), rows: 1.0 };
+        let table = Moments { channels: 100, pixels: 1, scale: 101f64.sqrt(), rows: 1.0, centred: false };
         assert_eq!((picture.weight(), table.weight()), (1.0, 2.5));
         let mut one_cell = vec![0.0; 101];
         one_cell[7] = 1.0;
@@ -213,7 +213,7 @@ mod tests {
     /// One record that becomes null moves the sums by at most the clip, another one in its place by at most twice that; a clip of half the size would be exceeded.
     #[test]
     fn neighbours_are_within_the_sensitivity() {
-        let moments = Moments { channels: 24, pixels: 1, scale: 5.0, rows: 50.0 };
+        let moments = Moments { channels: 24, pixels: 1, scale: 5.0, rows: 50.0, centred: false };
         let mut all = rows(50, 24);
         let base = released(&dataset(&all), &moments, 1e-6).0;
         let corner = |at: usize, x: f64| (0..25).map(|j| if j == at { x } else { 0.0 }).collect::<Vec<f64>>();
@@ -238,7 +238,7 @@ mod tests {
     fn inputs_have_mean_zero_and_variance_one() {
         for (channels, pixels) in [(12, 1), (3, 4), (1, 12)] {
             let rows = rows(3000, channels * pixels);
-            let moments = Moments { channels, pixels, scale: 13f64.sqrt(), rows: 3000.0 };
+            let moments = Moments { channels, pixels, scale: 13f64.sqrt(), rows: 3000.0, centred: false };
             let (sums, deviation) = released(&dataset(&rows), &moments, 1e-6);
             let normal = moments.normal(&sums, deviation);
             let mut inputs: Vec<f32> =
@@ -259,7 +259,7 @@ mod tests {
         let mut empty = rows(3000, 12);
         empty.iter_mut().for_each(|r| r[5] = 0.0);
         let data = dataset(&empty);
-        let moments = Moments { channels: 12, pixels: 1, scale: 13f64.sqrt(), rows: 3000.0 };
+        let moments = Moments { channels: 12, pixels: 1, scale: 13f64.sqrt(), rows: 3000.0, centred: false };
         for noise_multiplier in [1e-6, 1.0, 30.0, 3000.0] {
             let (sums, deviation) = released(&data, &moments, noise_multiplier);
             let normal = moments.normal(&sums, deviation);

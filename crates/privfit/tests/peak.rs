@@ -113,6 +113,7 @@ fn job(layers: &str, settings: &[(&str, f64)]) -> Job {
         compare: false,
         auxiliary: None,
         layers: Some(layers.split(", ").map(String::from).collect()),
+        pretrained: None,
     }
 }
 

@@ -99,8 +99,12 @@ mod tests {
         assert_eq!(words(&plain), None);
         assert_eq!(words(&copied).unwrap(), "4, moved by up to 3 pixels, half of them mirrored; their gradients are averaged");
         // Certificates say it where it is so.
-        let sentences = |copies: f64| also(METHOD.name, &[("copies".to_string(), copies)]);
-        assert!(sentences(1.0).is_empty() && sentences(2.0).len() == 1 && sentences(2.0)[0].contains("after the average"));
+        let sentences = |plan: &Networks| {
+            let lines: Vec<_> = plan.describe().into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+            also(METHOD.name, &lines)
+        };
+        assert!(sentences(&plain).is_empty() && sentences(&copied).len() == 1);
+        assert!(sentences(&copied)[0].contains("after the average"));
     }
 
     #[test]

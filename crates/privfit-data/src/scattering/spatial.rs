@@ -10,7 +10,7 @@ use super::{OPPONENT, Scattering};
 /// Deviations of a wavelet along its crests after which it ends: exp(-5.5^2 / 2) is below 3e-7.
 const DEVIATIONS: f64 = 5.5;
 
-/// Sums of windows that go through a picture: pixels before the middle of a window, in y and x, and all of its sides.
+/// Weighted sums of windows that go through a picture, and the lines of the picture that they cover.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Windows {
     /// Rows of a window.

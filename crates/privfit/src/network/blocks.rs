@@ -658,7 +658,9 @@ mod tests {
                 let gap: Vec<f64> = found.iter().zip(&expected).map(|(a, b)| a - b).collect();
                 // Both sums are off by the error of 100 examples, and by the rounding of their one block.
                 let allowed = 2.0 * 0.3 * ERROR * 100.0 + 1e-6;
-                assert!(length(&gap) <= allowed && length(&expected) > 0.1, "network {i}, {most}: {}", length(&gap));
+                // Far below, and far below the sum itself: examples that were left out or came twice would be found.
+                let allowed = allowed.min(1e-3 * length(&expected));
+                assert!(length(&gap) <= allowed && length(&expected) > 0.0, "network {i}, {most}: {}", length(&gap));
             }
             let mut same = network.clone();
             same.limit_at_once(usize::MAX);

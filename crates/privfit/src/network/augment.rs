@@ -21,39 +21,13 @@
 //! *Edges.* What lies beyond an edge is the picture mirrored at it. Any constant would be a guess about pictures: 0 is black before inputs are normalised and their mean afterwards. Mirrored pixels are those of
 //! the picture, so that it makes no difference whether inputs are normalised before or after they are moved.
 
-use super::blocks::Network;
+use super::architecture::{Copies, Network};
 use super::layer::Shape;
 use super::normal;
 use super::pass::{backward, forward, weighted};
 use super::product::LANES;
 use super::program::{Area, MOST_AT_ONCE};
 use privfit_kernel::{NoiseRng, UnitBlock};
-
-/// Copies of an example in a step, and how they may differ from it: all public.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Copies {
-    /// So many; with 1 an example is itself, whatever else is said here.
-    pub(crate) count: usize,
-    /// A copy is moved by at most so many pixels, down or up, and right or left.
-    pub(crate) shift: usize,
-    /// Whether half of them are mirrored, left to right.
-    pub(crate) flip: bool,
-}
-
-impl Copies {
-    /// Examples are themselves.
-    pub(crate) const NONE: Copies = Copies { count: 1, shift: 0, flip: false };
-
-    /// Whether examples are replaced by copies.
-    pub(crate) fn are_made(self) -> bool {
-        self.count > 1
-    }
-
-    /// Numbers of working memory, after those of the program: a picture, and the average of the gradients of its copies.
-    pub(crate) fn room(self, input: Shape, trained: usize) -> usize {
-        if self.are_made() { input.size() + trained } else { 0 }
-    }
-}
 
 /// How one copy differs from its picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,6 +5,7 @@
 //! with it, because every entry of a product is one chain of multiply-adds (`product.rs`) and nothing else mixes examples. With copies of pictures it is the stored average of such vectors (`augment.rs`). Norms and weighted sums have errors that are bounded in `blocks.rs`
 //! and charged for by the kernel (`query/blocks.rs` there).
 
+mod architecture;
 mod augment;
 mod blocks;
 mod frozen;
@@ -23,8 +24,8 @@ mod reference;
 #[cfg(test)]
 mod sweep;
 
-pub(crate) use augment::Copies;
-pub use blocks::Network;
+pub(crate) use architecture::Copies;
+pub use architecture::Network;
 pub use frozen::{Pretrained, PublicTraining};
 pub(crate) use history::Recorder;
 pub use history::{History, Point};

@@ -1,6 +1,6 @@
 //! A released network, and its scores for rows.
 
-use super::blocks::Network;
+use super::architecture::Network;
 use super::history::History;
 use super::layer::{Layer, Shape};
 use crate::data::encode::Row;

@@ -98,7 +98,7 @@ pub(crate) fn input_shape(schema: &Schema, numbers: usize) -> Shape {
 
 #[cfg(test)]
 mod tests {
-    use super::super::blocks::Network;
+    use super::super::architecture::Network;
     use super::*;
 
     #[test]

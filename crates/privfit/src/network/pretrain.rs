@@ -3,7 +3,7 @@
 //! *Claim.* No private record is in it: rows, labels, layers and the generator are public. The same rows give the same weights on one machine, whatever the number of threads: a batch is cut
 //! into groups of examples by their place in it, and their sums are added in that order.
 
-use super::blocks::Network;
+use super::architecture::Network;
 use super::pass::{backward, forward, weighted};
 
 /// Examples of a step.

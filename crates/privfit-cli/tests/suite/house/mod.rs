@@ -53,11 +53,12 @@ fn circles_are_found() {
 }
 
 /// What else is called like a loss or a method, and why it is not one.
-const OTHERS: [(&str, &str, &str); 5] = [
+const OTHERS: [(&str, &str, &str); 6] = [
     ("privfit/src/request.rs", "objective", "a mechanism of the published accounting requests"),
     ("privfit/src/request.rs", "poisson", "a kind of sampling there"),
     ("privfit-cli/src/verb/account/mod.rs", "objective", "the same mechanism as a flag"),
     ("privfit-cli/src/args/fit.rs", "network", "the kind of a model in a job file"),
+    ("privfit-data/src/schema/mod.rs", "mean", "a key of a schema: the mean of the pixels"),
     ("privfit/src/job/tune.rs", "poisson", "a distribution of the number of runs"),
 ];
 

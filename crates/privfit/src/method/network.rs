@@ -691,6 +691,28 @@ mod tests {
         assert!(skipping.descend(&mut without, &|| {}, None).is_err());
     }
 
+    /// Scores of scattering features pay for a mean by default: it is part of the event, and the certificate has a sentence about it. Without it both say nothing of it.
+    #[test]
+    fn means_of_scattering_features_are_stated() {
+        let features = "[features]\nkind = \"image\"\nshape = [16, 16]\nmax = 255\nencoder = \"scattering\"\n";
+        let schema = Schema::parse(&format!("[dataset]\nname = \"t\"\n[target]\n{CLASSES}\n{features}")).unwrap();
+        let sentences = |plan: &Networks| {
+            let lines: Vec<_> = plan.describe().into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+            crate::method::also(METHOD.name, &lines)
+        };
+        let paid = networks_of(&schema, &[("steps", 3.0)]);
+        let Event::Compose(events) = &paid.event else { panic!("{:?}", paid.event) };
+        let dimension = paid.network.input.size() as u64;
+        assert!(
+            matches!(&events[..], [Event::DiscreteGaussian { dimension: d, .. }, Event::Repeat { times: 3, .. }] if *d == dimension)
+        );
+        assert!(sentences(&paid).len() == 1 && sentences(&paid)[0].contains("to length 1, with Gaussian noise"));
+        let found = epsilon(&paid.event, Adjacency::ZeroOut, 1e-8).unwrap().bound.upper;
+        assert!(found <= 1.0 && found > 0.98, "{found}");
+        let free = networks_of(&schema, &[("steps", 3.0), ("normalise", 0.0)]);
+        assert!(matches!(&free.event, Event::Repeat { times: 3, .. }) && sentences(&free).is_empty());
+    }
+
     /// Stated moments: a network sees (pixel - mean) / deviation, at no cost; paying for them as well is refused.
     #[test]
     fn stated_moments_cost_nothing() {

@@ -4,7 +4,7 @@ use crate::args::fit::FitArguments;
 use crate::args::pretrain::PretrainArguments;
 use crate::ui::lines::guarantee_line;
 use crate::ui::progress::Bar;
-use crate::ui::{Failure, Format, note, print_line};
+use crate::ui::{Failure, Format, memory, note, print_line};
 use clap::Args;
 use privfit::account::Adjacency;
 use privfit::job::fit::{Job, Prepared, prepare};
@@ -41,30 +41,38 @@ impl Fit {
         resolved.job.pretrained = public.as_ref().map(PublicRecords::planned);
         if self.fit.dry_run {
             let (rows, counted) = resolved.job.rows(None)?;
-            return self.show_plan(&resolved.job, self.within_memory(prepare(&resolved.job, rows, counted)?)?);
+            return self.show_plan(&resolved.job, self.prepare(&resolved.job, rows, counted)?);
         }
         let destination = self.fit.destination(&resolved)?;
         let (rows, counted) = self.fit.count(&resolved)?;
-        let mut prepared = self.within_memory(prepare(&resolved.job, rows, counted)?)?;
+        let mut prepared = self.prepare(&resolved.job, rows, counted)?;
         if let Some(public) = &public {
             // Whatever is wrong with the job was said before this takes its time.
             self.fit.check_target(&destination)?;
             let bar = Bar::new(public.steps(), self.talks(), "training on public rows");
             resolved.job.pretrained = Some(public.train(&prepared, self.fit.threads(), &|| bar.step())?);
             bar.finish();
-            prepared = self.within_memory(prepare(&resolved.job, rows, counted)?)?;
+            prepared = self.prepare(&resolved.job, rows, counted)?;
         }
         self.say_plan(&prepared);
         self.fit.release(&prepared, resolved, &destination)
     }
 
-    /// Holds the job to the memory that it may use. Accounting comes first: a certificate will do the same, and what it takes is measured.
-    fn within_memory(&self, prepared: Prepared) -> Result<Prepared, Failure> {
-        let Some(limit) = self.fit.memory_limit()? else { return Ok(prepared) };
-        let (event, delta) = (prepared.plan.event(), prepared.problem.target.delta);
-        for adjacency in [Adjacency::ZeroOut, Adjacency::ReplaceOne] {
-            privfit::training::epsilon(event, adjacency, delta);
+    /// Makes the plan, within the memory that the job may use. Accounting is done at once where memory is asked for: a certificate will do the same, and what it holds is counted.
+    fn prepare(&self, job: &Job, rows: u64, counted: bool) -> Result<Prepared, Failure> {
+        let limit = self.fit.memory_limit()?;
+        if limit.is_none() && !self.fit.dry_run {
+            return Ok(prepare(job, rows, counted)?);
         }
+        let prepared = memory::count_held(|| {
+            prepare(job, rows, counted).inspect(|prepared| {
+                let (event, delta) = (prepared.plan.event(), prepared.problem.target.delta);
+                for adjacency in [Adjacency::ZeroOut, Adjacency::ReplaceOne] {
+                    privfit::training::epsilon(event, adjacency, delta);
+                }
+            })
+        })?;
+        let Some(limit) = limit else { return Ok(prepared) };
         let usual = prepared.plan.at_once();
         let prepared = prepared.within(limit, &self.fit.memory_conditions())?;
         if self.talks() && prepared.plan.at_once() != usual {

@@ -92,6 +92,25 @@ fn what_does_not_fit_is_refused_with_what_would() {
     }
 }
 
+/// What is needed does not depend on how long a record is: reading it to count records took more memory, and nobody is told.
+#[test]
+fn a_long_record_changes_nothing() {
+    let scratch = Scratch::new("memory-long");
+    scratch.write(
+        "s.toml",
+        "[dataset]\nname = \"t\"\n[target]\ncolumn = \"y\"\nclasses = [0, 1]\n[features.x]\ntype = \"number\"\nmin = 0\nmax = 9\n",
+    );
+    let answers = ["3", &"3".repeat(60_000_000)].map(|cell| {
+        scratch.write("d.csv", format!("x,y\n{}{cell},1\n", "4,0\n".repeat(200)));
+        run(
+            &scratch,
+            "fit --data d.csv --schema s.toml --epsilon 1 --delta 1e-8 --layers linear --set steps=3 --out m.json --memory 1MB",
+        )
+    });
+    assert!(answers[0].0 == 2 && answers[0].2.contains("may use 1 MB"), "{}", answers[0].2);
+    assert_eq!(answers[0], answers[1]);
+}
+
 /// Where fewer examples at once are enough, that is what is done: the plan, its noise and its cost stay as they are.
 #[test]
 fn fewer_examples_at_once_are_enough() {

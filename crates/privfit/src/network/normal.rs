@@ -218,11 +218,11 @@ mod tests {
             let clip = moments.clip();
             let mut all = rows(50, 24);
             let base = released(&dataset(&all), &moments, 1e-6).0;
-            let corner = |at: usize, x: f64| (0..25).map(|j| if j == at { x } else { 0.0 }).collect::<Vec<f64>>();
+            let vertex = |at: usize, x: f64| (0..25).map(|j| if j == at { x } else { 0.0 }).collect::<Vec<f64>>();
             let mut most: f64 = 0.0;
             let mut before = None;
             for row in
-                [vec![0.0; 25], corner(3, 1.0), corner(3, -1.0), corner(4, 1.0), vec![0.2; 25], vec![9.0; 25], vec![f64::NAN; 25]]
+                [vec![0.0; 25], vertex(3, 1.0), vertex(3, -1.0), vertex(4, 1.0), vec![0.2; 25], vec![9.0; 25], vec![f64::NAN; 25]]
             {
                 all[17] = row.clone();
                 let sums = released(&dataset(&all), &moments, 1e-6).0;

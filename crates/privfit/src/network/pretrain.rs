@@ -1,6 +1,6 @@
 //! Training on public rows, without noise and without a clip: plain steps of Adam over all layers.
 //!
-//! *Claim.* No private record is in it: rows, labels, layers and the generator are public. The same rows give the same weights on one machine, whatever the number of threads: a batch is cut
+//! *Claim.* No private record is in it: rows, labels, layers and the generator are public. The same rows give the same weights on one machine, whatever the number of threads: a batch is divided
 //! into groups of examples by their place in it, and their sums are added in that order.
 
 use super::architecture::Network;

@@ -29,6 +29,7 @@ mod selection_accountant;
 mod sparse_vector;
 mod special;
 mod table;
+mod toeplitz;
 mod zcdp;
 
 #[cfg(test)]
@@ -48,6 +49,7 @@ pub use selection::expected_runs;
 pub use selection_accountant::SelectionAccountant;
 pub use sparse_vector::crossing_probability;
 pub use special::golden_minimum;
+pub use toeplitz::{FACTOR_BITS, Factor, Participation};
 pub use zcdp::{ConcentratedAccountant, optimal_epsilon, simple_epsilon};
 
 /// A certified enclosure of the true value; `upper` is what we print.

@@ -1,6 +1,6 @@
 //! The records that take part in a step, and the sums over them.
 
-use crate::engine::{Pass, Seam};
+use crate::engine::{Pass, Seam, TASK};
 use crate::error::{Error, Result};
 use crate::mechanism::{Grid, GridKind};
 use crate::memory::zeros;
@@ -30,7 +30,7 @@ impl Chosen {
     pub(crate) fn each(&self, range: Range<usize>, f: impl FnMut(usize)) {
         match self {
             Chosen::All => range.for_each(f),
-            Chosen::Marks(marks) => range.filter(|unit_index| marks[*unit_index]).for_each(f),
+            Chosen::Marks(marks) => marked(marks, range, f),
             Chosen::Listed(list) => {
                 let at = |unit_index: usize| list.partition_point(|s| *s < unit_index);
                 list[at(range.start)..at(range.end)].iter().copied().for_each(f);
@@ -48,6 +48,17 @@ impl Chosen {
                 list.iter().for_each(|unit_index| marks[*unit_index] = true);
                 Some(Cow::Owned(marks))
             }
+        }
+    }
+}
+
+/// Units of a range that have a mark. Where few have one, whole runs without are passed over.
+fn marked(marks: &[bool], range: Range<usize>, mut f: impl FnMut(usize)) {
+    const RUN: usize = 64;
+    for (number, run) in marks[range.clone()].chunks(RUN).enumerate() {
+        if run.iter().fold(false, |any, mark| any | mark) {
+            let first = range.start + number * RUN;
+            run.iter().enumerate().filter(|(_, mark)| **mark).for_each(|(i, _)| f(first + i));
         }
     }
 }
@@ -85,6 +96,17 @@ impl<'d> Batch<'d> {
 
     /// This process's part of a sum.
     pub(crate) fn share(&self, granule: usize, dimension: usize, add: &(dyn Fn(Range<usize>, &mut [i64]) + Sync)) -> Vec<i64> {
-        self.seam.share(&Pass { unit_count: self.data.unit_count(), granule, add }, dimension)
+        self.share_by(TASK, granule, dimension, add)
+    }
+
+    /// The same, with so many units to a task at least.
+    pub(crate) fn share_by(
+        &self,
+        task: usize,
+        granule: usize,
+        dimension: usize,
+        add: &(dyn Fn(Range<usize>, &mut [i64]) + Sync),
+    ) -> Vec<i64> {
+        self.seam.share(&Pass { unit_count: self.data.unit_count(), granule, task, add }, dimension)
     }
 }

@@ -6,8 +6,8 @@
 use crate::error::{Error, Result};
 use crate::limits::ALIGNMENT;
 use crate::memory::grow;
-use chacha20::ChaCha20Rng;
-use chacha20::rand_core::{Rng, SeedableRng};
+use chacha20::ChaCha20Legacy;
+use chacha20::cipher::{KeyIvInit, StreamCipher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use zeroize::Zeroize;
 
@@ -93,7 +93,7 @@ impl Entropy {
                 root[..8].copy_from_slice(&seed.to_le_bytes());
                 root[8] = stream as u8 + 1;
                 root[16..24].copy_from_slice(&draws.fetch_add(1, Ordering::Relaxed).to_le_bytes());
-                ChaCha20Rng::from_seed(root).fill_bytes(&mut key);
+                cipher(&root).apply_keystream(&mut key);
             }
         }
         Ok(key)
@@ -120,26 +120,30 @@ pub(crate) trait Words {
 
 const BUFFER: usize = 256;
 
+/// The key stream itself: as a cipher it has the widest instructions, which it has not as a generator.
+fn cipher(key: &[u8; 32]) -> ChaCha20Legacy {
+    ChaCha20Legacy::new(key.into(), &Default::default())
+}
+
 /// A keyed generator; wiped when it is dropped.
 pub struct NoiseRng {
-    cipher: ChaCha20Rng,
+    cipher: ChaCha20Legacy,
     buffer: [u64; BUFFER],
     next: usize,
 }
 
 impl NoiseRng {
     pub(crate) fn from_key(key: [u8; 32]) -> NoiseRng {
-        NoiseRng { cipher: ChaCha20Rng::from_seed(key), buffer: [0; BUFFER], next: BUFFER }
+        NoiseRng { cipher: cipher(&key), buffer: [0; BUFFER], next: BUFFER }
     }
 
     #[cold]
     fn refill(&mut self) {
-        let mut bytes = [0u8; 8 * BUFFER];
-        self.cipher.fill_bytes(&mut bytes);
-        for (word, chunk) in self.buffer.iter_mut().zip(bytes.chunks_exact(8)) {
-            *word = u64::from_le_bytes(chunk.try_into().unwrap_or([0; 8]));
-        }
-        bytes.zeroize();
+        self.buffer.fill(0);
+        // SAFETY: words are bytes without padding, of any value, and the list of bytes ends with this statement's borrow.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(self.buffer.as_mut_ptr().cast::<u8>(), 8 * BUFFER) };
+        self.cipher.apply_keystream(bytes);
+        self.buffer.iter_mut().for_each(|word| *word = u64::from_le(*word));
         self.next = 0;
     }
 

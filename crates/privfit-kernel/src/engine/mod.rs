@@ -16,8 +16,8 @@ mod seam;
 mod threads;
 
 pub(crate) use seam::Seam;
-pub(crate) use threads::Pass;
 pub use threads::Threads;
+pub(crate) use threads::{Pass, SLOW_TASK, TASK};
 
 use crate::error::Result;
 use std::ops::Range;

@@ -8,6 +8,7 @@ use crate::sampling::sampler::{Sampler, Shape};
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// The engine of one run, and how many times it was asked.
 pub(crate) struct Seam<'d> {
@@ -15,6 +16,8 @@ pub(crate) struct Seam<'d> {
     place: Place,
     run: u64,
     steps: AtomicU64,
+    /// Working memory of threads that are done with it: it ends with the run.
+    spare: Mutex<Vec<Vec<f32>>>,
 }
 
 impl<'d> Seam<'d> {
@@ -43,7 +46,7 @@ impl<'d> Seam<'d> {
             }
             run = u64::from_le_bytes(number.try_into().unwrap_or_default());
         }
-        Ok(Seam { engine, place, run, steps: AtomicU64::new(0) })
+        Ok(Seam { engine, place, run, steps: AtomicU64::new(0), spare: Mutex::new(Vec::new()) })
     }
 
     pub(crate) fn threads(&self) -> &super::Threads {
@@ -73,6 +76,19 @@ impl<'d> Seam<'d> {
                 "use an engine of one owner",
             ),
         })
+    }
+
+    /// Working memory of at least so many numbers, which may be anything: asking the system for it anew in every step would cost a tenth of a fast one.
+    pub(crate) fn borrow_memory(&self, length: usize) -> Vec<f32> {
+        let found = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut memory = found.unwrap_or_default();
+        memory.resize(length.max(memory.len()), 0.0);
+        memory
+    }
+
+    /// It is free for another step.
+    pub(crate) fn return_memory(&self, memory: Vec<f32>) {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
     }
 
     fn step(&self) -> Step {
@@ -167,7 +183,7 @@ impl<'d> Seam<'d> {
 }
 
 /// Coordinates whose noise comes from one key: what a thread draws at a time.
-const CHUNK: usize = 1 << 15;
+const CHUNK: usize = 1 << 12;
 
 /// Powers of two whose squares add up to at least 4^bits / divisor, and to less than a hundredth more.
 fn scales(bits: u32, divisor: u32) -> Result<Vec<u32>> {

@@ -12,6 +12,8 @@ pub(crate) struct Pass<'a> {
     pub(crate) unit_count: usize,
     /// Ranges start at multiples of this (floating-point blocks must not depend on the split).
     pub(crate) granule: usize,
+    /// Least units of a task: as few as hide the hand-over.
+    pub(crate) task: usize,
     /// Adds the units of a range to a vector, wrapping.
     pub(crate) add: &'a (dyn Fn(Range<usize>, &mut [i64]) + Sync),
 }
@@ -22,8 +24,10 @@ pub struct Threads {
     count: usize,
 }
 
-/// Units to a task: large enough to hide the hand-over, small enough that a taken core does not stall the sum.
-const TASK: usize = 16_384;
+/// Units to a task of a fast pass: large enough to hide the hand-over, small enough that a taken core does not stall the sum.
+pub(crate) const TASK: usize = 16_384;
+/// Of a pass that takes a microsecond or more for a unit.
+pub(crate) const SLOW_TASK: usize = 1024;
 
 impl Threads {
     /// So many threads; 1 runs in the caller's.
@@ -55,7 +59,7 @@ impl Threads {
 
     /// Adds the whole pass to `out`, wrapping.
     pub(crate) fn sum(&self, pass: &Pass<'_>, out: &mut [i64]) {
-        let task = TASK.next_multiple_of(pass.granule.max(1));
+        let task = pass.task.next_multiple_of(pass.granule.max(1));
         let Some(pool) = self.pool.as_ref().filter(|_| pass.unit_count > task) else {
             return (pass.add)(0..pass.unit_count, out);
         };

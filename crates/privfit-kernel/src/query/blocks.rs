@@ -18,6 +18,7 @@
 
 use super::contribution::UnitRandomness;
 use crate::batch::Batch;
+use crate::engine::SLOW_TASK;
 use crate::error::{Error, Result};
 use crate::limits::ALIGNMENT;
 use crate::limits::OCCUPANCY;
@@ -73,13 +74,34 @@ impl<'u> UnitBlock<'u> {
         let d = (out.len() / self.len().max(1)).max(1);
         for (i, (unit_index, to)) in self.unit_count.iter().zip(out.chunks_exact_mut(d)).enumerate() {
             // Sampled rows lie far apart: the one after the next is asked for while this one is copied.
-            if let Some(row) = self.unit_count.get(i + 2).and_then(|later| self.data.rows_of(*later).next()) {
-                table.fetch(row);
-            }
+            self.fetch(i + 2);
             match self.data.rows_of(*unit_index).next() {
                 Some(row) => table.copy_row(row, unit, shift, to),
                 None => to.fill(0.0),
             }
+        }
+    }
+
+    /// Cells of a row, if all of them are stored: rows may be read as they are.
+    pub fn row_length(&self) -> Option<usize> {
+        self.data.table().row_length()
+    }
+
+    /// The cells of the first row of a unit; none for a unit without rows, or where they are not stored.
+    pub fn row(&self, i: usize) -> &'u [i16] {
+        let row = self.unit_count.get(i).and_then(|unit_index| self.data.rows_of(*unit_index).next());
+        row.map_or(&[], |row| self.data.table().row(row))
+    }
+
+    /// What a cell is multiplied by.
+    pub fn cell_unit(&self) -> f64 {
+        self.data.cell_unit()
+    }
+
+    /// Asks the memory for the first row of a unit, which will be read soon; nothing if there is no such unit.
+    pub fn fetch(&self, i: usize) {
+        if let Some(row) = self.unit_count.get(i).and_then(|unit_index| self.data.rows_of(*unit_index).next()) {
+            self.data.table().fetch(row);
         }
     }
 
@@ -159,8 +181,6 @@ impl Blockwise<'_> {
 /// Working memory of one thread.
 struct Work {
     unit_count: Vec<usize>,
-    scratch: Vec<f32>,
-    sum: Vec<f32>,
     single: Vec<f64>,
     integers: Vec<i64>,
 }
@@ -244,13 +264,10 @@ impl<'d> Batch<'d> {
         let size = units_in_block(self.origin.rate);
         let step = 1.0 / grid.unit;
         let add = |range: Range<usize>, out: &mut [i64]| {
-            let mut work = Work {
-                unit_count: Vec::with_capacity(size),
-                scratch: vec![0.0; blocks.scratch],
-                sum: vec![0.0; dimension],
-                single: Vec::new(),
-                integers: Vec::new(),
-            };
+            let mut work = Work { unit_count: Vec::with_capacity(size), single: Vec::new(), integers: Vec::new() };
+            let mut memory = self.seam.borrow_memory(dimension + blocks.scratch);
+            let (sum, rest) = memory.split_at_mut(dimension);
+            let scratch = &mut rest[..blocks.scratch];
             for start in range.clone().step_by(size) {
                 work.unit_count.clear();
                 self.chosen.each(start..(start + size).min(range.end), |unit_index| work.unit_count.push(unit_index));
@@ -259,24 +276,25 @@ impl<'d> Batch<'d> {
                     continue;
                 }
                 let together = !blocks.exact && units.len() <= OCCUPANCY;
-                if together && block_sum(blocks, units, grid.clip, &mut work.scratch, &mut work.sum) {
-                    add_rounded(out, &work.sum, step);
+                if together && block_sum(blocks, units, grid.clip, scratch, sum) {
+                    add_rounded(out, sum, step);
                     continue;
                 }
                 for i in 0..units.len() {
                     // What the unit before left there must not reach this one, whatever the functions read.
-                    work.scratch.fill(0.0);
-                    if !block_sum(blocks, units.only(i), grid.clip, &mut work.scratch, &mut work.sum) {
+                    scratch.fill(0.0);
+                    if !block_sum(blocks, units.only(i), grid.clip, scratch, sum) {
                         continue;
                     }
                     work.single.clear();
-                    work.single.extend(work.sum.iter().map(|s| f64::from(*s)));
+                    work.single.extend(sum.iter().map(|s| f64::from(*s)));
                     quantise::<L2>(&mut work.single, grid.clip, step, grid.bound, &mut work.integers);
                     out.iter_mut().zip(&work.integers).for_each(|(total, z)| *total = total.wrapping_add(*z));
                 }
             }
+            self.seam.return_memory(memory);
         };
-        let mut value = self.finish(self.share(size, dimension, &add), grid);
+        let mut value = self.finish(self.share_by(SLOW_TASK, size, dimension, &add), grid);
         value.origin.order_dependent = true;
         Ok(value)
     }

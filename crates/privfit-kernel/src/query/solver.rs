@@ -4,7 +4,7 @@
 //! public grid and added as integers: every engine gives the same bits. The certified gradient norm is the measured one plus a
 //! floor for this rounding; without the floor a tolerance could be claimed that the arithmetic cannot reach.
 
-use crate::engine::Pass;
+use crate::engine::{Pass, TASK};
 use crate::error::{Error, Result};
 use crate::loss::Loss;
 use crate::query::block_gradient::BlockGradient;
@@ -113,7 +113,7 @@ impl Objective<'_> {
         add: &(dyn Fn(std::ops::Range<usize>, &mut [i64]) + Sync),
     ) -> Result<Vec<i64>> {
         let mut share = vec![0i64; length];
-        self.threads.sum(&Pass { unit_count: self.data.unit_count(), granule, add }, &mut share);
+        self.threads.sum(&Pass { unit_count: self.data.unit_count(), granule, task: TASK, add }, &mut share);
         match self.seam {
             None => Ok(share),
             Some(seam) => seam.collect(share),

@@ -71,6 +71,19 @@ impl<'a> Table<'a> {
         }
     }
 
+    /// Cells of a row, if all of them are stored.
+    pub(crate) fn row_length(&self) -> Option<usize> {
+        matches!(self.rows, Rows::Dense(_)).then_some(self.d)
+    }
+
+    /// The cells of a row; none where they are not all stored.
+    pub(crate) fn row(&self, row: usize) -> &'a [i16] {
+        match self.rows {
+            Rows::Dense(cells) => &cells[row * self.d..(row + 1) * self.d],
+            Rows::Sparse(_) => &[],
+        }
+    }
+
     /// Asks the memory for a row that will be read soon.
     pub(crate) fn fetch(&self, row: usize) {
         #[cfg(target_arch = "x86_64")]

@@ -9,6 +9,8 @@
 //! - *Numbers below 2^-126.* A square that is lost makes N too small by at most sqrt(d) 2^-75, below 4e-19: nothing against the least clip of the kernel, 1e-9, and automatic clipping adds a
 //!   thousandth of the clip to N. A weighted delta w d that is not normal is off by 2^-150, and so its product with an activation a by 2^-150 |a|, which would be 2e-7 for the largest numbers that
 //!   there are. Inputs of a dense layer that are longer than 1e15, which weights that diverged can make, give a norm that is infinite, and the example adds nothing; then it is below 1e-30.
+//! - *Scores alone.* Inputs are computed from cells by one multiply-add, in both passes alike, so that v is made of the same numbers in both (`linear.rs`). Squares have chains of at most 64 in
+//!   every lane, and a weight one chain over the examples of a block: what is above holds.
 //! - *Frozen layers.* Where the layers before the scores are frozen, v is the gradient by the weights of the scores alone: the exact products of the activations that the frozen layers gave, as computed, and
 //!   of the deltas of the scores. It is a function of the example and of public weights as before, so that errors of the frozen layers are no errors of v; what is above for a dense layer is all there is.
 //! - *Overflow.* A unit with a norm that is no finite number has the factor 0 and adds nothing. All others add at most the clip, so that no sum overflows.
@@ -17,6 +19,7 @@
 
 use super::architecture::Network;
 use super::augment;
+use super::linear::Linear;
 use super::normal;
 use super::pass::{Goal, backward, forward, weighted};
 use super::program::MOST_AT_ONCE;
@@ -112,9 +115,12 @@ fn wide(call: &Call<'_>, blocks: &Blockwise<'_>, units: &UnitBlock<'_>, scratch:
 #[inline(always)]
 fn plain(call: &Call<'_>, blocks: &Blockwise<'_>, units: &UnitBlock<'_>, scratch: &mut [f32], out: &mut [f32]) {
     let network = network(blocks.layout);
+    let linear = !network.copies.are_made() && Linear::fits(&network, units);
     match call {
         Call::Norms if network.copies.are_made() => out[0] = augment::norm(&network, blocks.parameters, units, scratch),
         Call::Weighted(factors) if network.copies.are_made() => augment::add(&network, factors[0], scratch, out),
+        Call::Norms if linear => Linear::new(&network, scratch).norms(&network, blocks.parameters, units, out),
+        Call::Weighted(factors) if linear => Linear::new(&network, scratch).weighted(units, factors, out),
         Call::Norms => {
             let (size, count) = (network.input.size(), units.len());
             let mut labels = [f32::NAN; MOST_AT_ONCE];
@@ -176,6 +182,12 @@ mod tests {
         };
         vec![
             make((1, 1, 7), &[], 3),
+            // Scores alone, with groups of inputs that are full or not, more than fit the first cache, and more scores than have their own way.
+            make((1, 1, 32), &[], 2),
+            make((5, 7, 1), &["flatten"], 10),
+            make((1, 1, 1100), &[], 12),
+            make((1, 1, 40), &[], 0),
+            make((1, 1, 20), &[], 13),
             make((1, 1, 7), &["dense 8", "relu", "convolution 4 3 padding 1", "tanh"], 3),
             make((5, 5, 3), &["max_pool 2 stride 1", "tanh", "convolution 4 2", "max_pool 2", "relu", "flatten", "dense 4"], 2),
             make((1, 1, 9), &["dense 20", "tanh", "dense 5", "relu"], 2),

@@ -11,6 +11,7 @@ mod blocks;
 mod frozen;
 mod history;
 mod layer;
+mod linear;
 mod model;
 pub(crate) mod normal;
 mod pass;

@@ -137,6 +137,21 @@ pub(crate) fn apply(normal: &[f32], numbers: &mut [f32]) {
     }
 }
 
+/// Applies them to maps x -> scale x + offset in the place of numbers.
+#[inline(always)]
+pub(crate) fn compose(normal: &[f32], scales: &mut [f32], offsets: &mut [f32]) {
+    let (own, shifts) = normal.split_at(normal.len() / 2);
+    if own.is_empty() {
+        return;
+    }
+    for (scales, offsets) in scales.chunks_exact_mut(own.len()).zip(offsets.chunks_exact_mut(own.len())) {
+        for ((scale, offset), (own, shift)) in scales.iter_mut().zip(offsets).zip(own.iter().zip(shifts)) {
+            *scale *= own;
+            *offset = *offset * own + shift;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

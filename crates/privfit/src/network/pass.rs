@@ -15,7 +15,7 @@ pub(crate) enum Goal {
 }
 
 /// Longest input of a dense layer: the gradient of an example with a longer one is not used, because its deltas may be too small for single precision (`blocks.rs`).
-const LONGEST_INPUT: f64 = 1e15;
+pub(super) const LONGEST_INPUT: f64 = 1e15;
 
 /// Least variance of a group.
 const LEAST_VARIANCE: f32 = 1e-5;
@@ -228,7 +228,7 @@ fn square(numbers: &[f32]) -> f64 {
 }
 
 /// Derivatives of the loss by the scores of an example, into deltas; a label that is none of the classes gives NaN.
-fn derivative(goal: Goal, scores: &[f32], label: f32, out: &mut [f32]) {
+pub(super) fn derivative(goal: Goal, scores: &[f32], label: f32, out: &mut [f32]) {
     match goal {
         Goal::Number => out[0] = scores[0] - label,
         Goal::Classes => {

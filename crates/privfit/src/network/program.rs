@@ -1,11 +1,14 @@
 //! A network as steps over working memory: places of activations and of weights, all of them public sizes.
 
 use super::layer::{Layer, Shape};
-use super::product::padded;
+use super::linear;
+use super::product::{LANES, padded};
 use crate::error::{Error, Result};
 
-/// Examples that are computed together, at the most.
-pub(crate) const MOST_AT_ONCE: usize = 64;
+/// Examples that are computed together, at the most: those of a block, for networks that are scores alone.
+pub(crate) const MOST_AT_ONCE: usize = 128;
+/// Of other networks.
+const LAYERS_AT_ONCE: usize = 64;
 /// At the least, however large what they need.
 const LEAST_AT_ONCE: usize = 8;
 /// Numbers of working memory that stay in the second cache.
@@ -153,6 +156,8 @@ pub(crate) struct Program {
     pub(crate) at_once: usize,
     /// Numbers of prepared weights.
     pub(crate) prepared: usize,
+    /// Where weights lie once more among prepared ones, by groups of inputs, in a group score after score, then the biases: for networks that are scores alone (`linear.rs`).
+    pub(crate) across: Option<usize>,
     /// Numbers of working memory: activations, then two areas for the way back, gradients of examples, and a sum.
     pub(crate) scratch: usize,
     pub(crate) deltas: [usize; 2],
@@ -171,12 +176,14 @@ impl Program {
         let [one, two] = [1, 2].map(|n| Program::of(input, layers, scores, frozen, n).map(|p| p.scratch));
         let (one, two) = (one?, two?);
         let fixed = 2 * one - two;
-        let at_once = (CACHED.saturating_sub(fixed) / (two - one).max(1)).clamp(LEAST_AT_ONCE, MOST_AT_ONCE) / 8 * 8;
+        let most = if scores_alone(layers) { MOST_AT_ONCE } else { LAYERS_AT_ONCE };
+        let at_once = (CACHED.saturating_sub(fixed) / (two - one).max(1)).clamp(LEAST_AT_ONCE, most) / 8 * 8;
         Program::of(input, layers, scores, frozen, at_once)
     }
 
     /// The same, with so many examples at once.
     pub(crate) fn of(input: Shape, layers: &[Layer], scores: usize, frozen: bool, at_once: usize) -> Result<Program> {
+        let (alone, size) = (scores_alone(layers), input.size());
         let mut layers = layers.to_vec();
         let mut shapes = vec![input];
         for (i, layer) in layers.iter().enumerate() {
@@ -209,7 +216,8 @@ impl Program {
         // For each channel, its number among those that are not always 0.
         let mut real: Vec<Option<u32>> = (0..input.channels as u32).map(Some).collect();
         let (mut dimension, mut prepared) = (0, 0);
-        let mut widest = padded(input.size());
+        // Nothing goes back to the inputs of scores alone.
+        let mut widest = if alone { 0 } else { padded(input.size()) };
         let (mut windows, mut sum) = (0, 0);
         for (i, layer) in layers.iter().enumerate() {
             let wrong = |what: &str| Error::misuse(format!("layer {} ({layer}): {what}", i + 1));
@@ -335,6 +343,12 @@ impl Program {
             }
         }
         let (windows_at, sum_at) = (at, at + windows);
+        let mut scratch = sum_at + sum;
+        let across = (alone && linear::takes(size, scores)).then_some(prepared);
+        if across.is_some() {
+            prepared += scores * (padded(size) + 1);
+            scratch = scratch.max(linear::room(size, scores, at_once));
+        }
         Ok(Program {
             input,
             steps,
@@ -344,7 +358,8 @@ impl Program {
             frozen,
             at_once,
             prepared,
-            scratch: sum_at + sum,
+            across,
+            scratch,
             deltas,
             windows: windows_at,
             sum: sum_at,
@@ -398,8 +413,24 @@ impl Program {
                 _ => {}
             }
         }
+        if let (Some(across), Some(Kind::Sums(w))) = (self.across, self.steps.last().map(|step| &step.kind)) {
+            let own = &weights[w.at..w.at + (w.inputs + 1) * w.outputs];
+            for (k, row) in own.chunks_exact(w.outputs).enumerate() {
+                // The last row is the biases.
+                let (first, step) = match k == w.inputs {
+                    true => (w.outputs * padded(w.inputs), 1),
+                    false => (k / LANES * w.outputs * LANES + k % LANES, LANES),
+                };
+                row.iter().enumerate().for_each(|(f, value)| out[across + first + f * step] = *value as f32);
+            }
+        }
         out
     }
+}
+
+/// Whether nothing but the shape of rows changes before the scores.
+fn scores_alone(layers: &[Layer]) -> bool {
+    layers.iter().all(|layer| *layer == Layer::Flatten)
 }
 
 /// The shape of an area that has another's channels, be they flat with some that are always 0.

@@ -74,6 +74,12 @@ pub struct Batch<'d> {
 }
 
 impl<'d> Batch<'d> {
+    /// The same units, of which it is public that they are about this share of all.
+    pub(crate) fn with_share(mut self, share: f64) -> Batch<'d> {
+        self.origin.share = Some(share).filter(|share| *share < 1.0);
+        self
+    }
+
     pub(crate) fn finish<'id, N: Norm>(&self, values: Vec<i64>, grid: Grid) -> Bounded<'id, N> {
         Bounded { values, grid, origin: self.origin, run: self.run, mirrored: false, brand: PhantomData }
     }

@@ -3,6 +3,7 @@
 
 mod audited;
 mod resumed;
+mod series;
 
 use crate::account::{Adjacency, Event};
 use crate::audit::{Audit, Facts, Out};
@@ -63,6 +64,9 @@ pub struct Run<'d> {
     pub(crate) in_subrun: bool,
     /// An audit looks on.
     pub(crate) audit: Option<Audit>,
+    /// Steps with correlated noise, and what another process left of them.
+    pub(crate) series: Option<series::Series>,
+    pub(crate) kept_series: Option<series::KeptSeries>,
 }
 
 impl<'d> Run<'d> {
@@ -83,6 +87,8 @@ impl<'d> Run<'d> {
             order_dependent: false,
             in_subrun: false,
             audit: None,
+            series: None,
+            kept_series: None,
         })
     }
 
@@ -126,7 +132,7 @@ impl<'d> Run<'d> {
         self.same_process()?;
         self.batches += 1;
         let unit_key = self.seam.key(self.entropy, Stream::Unit)?;
-        let origin = Origin { batch: self.batches, rate, part, order_dependent: false };
+        let origin = Origin { batch: self.batches, rate, share: None, part, order_dependent: false };
         Ok(Batch { data: self.data, seam: self.seam.clone(), chosen, origin, run: self.id, unit_key })
     }
 
@@ -156,9 +162,17 @@ impl<'d> Run<'d> {
             return Err(Error::domain("parts", count, "give a whole number of at least 1"));
         }
         let key = self.seam.key(self.entropy, Stream::Parts)?;
+        let parts = self.partition(&key, count);
+        let partition = self.batches + 1;
+        let part = |(number, list)| self.batch(Chosen::Listed(list), None, Some((partition, number)));
+        (0..count).zip(parts).map(part).collect()
+    }
+
+    /// The units of each part, by a random word for each under a key.
+    fn partition(&self, key: &[u8; 32], count: u32) -> Vec<Vec<usize>> {
         let mut parts = vec![Vec::new(); count as usize];
         let mut unit_index = 0;
-        unit_blocks(&key, self.data.first, self.data.unit_count(), |units, rng| {
+        unit_blocks(key, self.data.first, self.data.unit_count(), |units, rng| {
             for _ in 0..units {
                 let part = &mut parts[((u128::from(rng.word()) * u128::from(count)) >> 64) as usize];
                 grow(part, 1);
@@ -166,9 +180,7 @@ impl<'d> Run<'d> {
                 unit_index += 1;
             }
         });
-        let partition = self.batches + 1;
-        let part = |(number, list)| self.batch(Chosen::Listed(list), None, Some((partition, number)));
-        (0..count).zip(parts).map(part).collect()
+        parts
     }
 
     /// Executes a query.
@@ -277,7 +289,7 @@ impl<'d> Run<'d> {
             values.fill(0);
         }
         self.batches += 1;
-        let origin = Origin { batch: self.batches, rate: None, part: None, order_dependent: false };
+        let origin = Origin { batch: self.batches, rate: None, share: None, part: None, order_dependent: false };
         Bounded { values, grid, origin, run: self.id, mirrored: false, brand: PhantomData }
     }
 
@@ -346,6 +358,9 @@ impl<'d> Run<'d> {
     pub fn close<T>(self, out: T) -> Result<Released<T>> {
         self.same_process()?;
         self.record.fits(&self.planned)?;
+        if self.kept_series.is_some() || self.series.as_ref().is_some_and(|s| !s.is_complete()) {
+            return Err(Error::Unplanned { what: "steps with correlated noise are left".into() });
+        }
         let event = if self.entropy.is_simulated() {
             Event::NotPrivate { why: "simulated: the noise came from a seed".into() }
         } else {

@@ -39,6 +39,8 @@ pub struct Theorem {
 pub(crate) struct Origin {
     pub(crate) batch: u64,
     pub(crate) rate: Option<f64>,
+    /// Public share of the units that is in the batch, where it is one of several whose order was drawn once.
+    pub(crate) share: Option<f64>,
     /// Partition and part, for batches that are parts.
     pub(crate) part: Option<(u64, u32)>,
     /// The value depends on the order or the number of units, so that nothing is known under add-remove.

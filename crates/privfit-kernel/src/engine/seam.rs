@@ -150,6 +150,13 @@ impl<'d> Seam<'d> {
     /// a and b differ from one by the theta function of ab/(a+b) >= S^2/2). S is at least 32 here: tau is below 10^-4000 and vanishes in the
     /// rounding of every accountant.
     pub(crate) fn noise(&self, entropy: &Entropy, shape: Shape, bits: u32, length: usize) -> Result<Vec<i64>> {
+        // A process that draws none draws no key either.
+        let key = if self.place.noise.is_empty() { [0; 32] } else { entropy.key(Stream::Noise)? };
+        self.noise_of(&key, shape, bits, length)
+    }
+
+    /// The same, of a key.
+    pub(crate) fn noise_of(&self, key: &[u8; 32], shape: Shape, bits: u32, length: usize) -> Result<Vec<i64>> {
         let mut out = vec![0i64; length];
         if self.place.noise.is_empty() {
             return Ok(out);
@@ -158,11 +165,10 @@ impl<'d> Seam<'d> {
         if shape != Shape::Gaussian && (self.place.noise.len() > 1 || parts.len() > 1) {
             return Err(Error::unsupported("noise in parts that is not Gaussian", "use an engine of one owner"));
         }
-        let key = entropy.key(Stream::Noise)?;
         let fill = |(chunk, out): (usize, &mut [i64])| {
             let mut more = Vec::new();
             for (i, part) in self.place.noise.clone().enumerate() {
-                let mut key = key;
+                let mut key = *key;
                 key[16..20].iter_mut().zip(part.to_le_bytes()).for_each(|(k, p)| *k ^= p);
                 let mut rng = indexed(&key, chunk as u64);
                 for (j, bits) in parts.iter().enumerate() {

@@ -261,7 +261,7 @@ impl<'d> Batch<'d> {
             }
         };
         let grid = self.grid(noise, dimension, &[kind])?;
-        let size = units_in_block(self.origin.rate);
+        let size = units_in_block(self.origin.rate.or(self.origin.share));
         let step = 1.0 / grid.unit;
         let add = |range: Range<usize>, out: &mut [i64]| {
             let mut work = Work { unit_count: Vec::with_capacity(size), single: Vec::new(), integers: Vec::new() };

@@ -59,6 +59,8 @@ impl SelectColumns<'_> {
             order_dependent: run.order_dependent,
             in_subrun: false,
             audit: run.audit.take(),
+            series: run.series.take(),
+            kept_series: run.kept_series.take(),
         };
         // A panic in the scope leaves this run without its record, so it must not go on.
         run.in_subrun = true;
@@ -70,6 +72,7 @@ impl SelectColumns<'_> {
             run.in_subrun = inner.in_subrun;
             run.record = inner.record;
             run.audit = inner.audit;
+            (run.series, run.kept_series) = (inner.series, inner.kept_series);
         }
         out
     }

@@ -120,6 +120,22 @@ impl<'d> Run<'d> {
         }
     }
 
+    /// The integers of the first world at the point that comes next, in the second world of an audit.
+    pub(crate) fn recorded_integers(&self) -> Option<Vec<i64>> {
+        let Some(Audit::Replay { transcript, at, .. }) = &self.audit else { return None };
+        match transcript.points.get(*at) {
+            Some(Point::Release { integers, .. }) => Some(integers.clone()),
+            _ => None,
+        }
+    }
+
+    /// A movement that several releases make together.
+    pub(crate) fn note_movement(&mut self, movement: Movement) {
+        if let Some(Audit::Replay { movements, .. }) = &mut self.audit {
+            movements.push(movement);
+        }
+    }
+
     /// A value that leaves as it is, which only a plan without a promise allows.
     pub(crate) fn on_reveal(&mut self) {
         match &mut self.audit {

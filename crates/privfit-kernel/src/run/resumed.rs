@@ -12,12 +12,13 @@
 //! executed has to hand it out once; a release that was not kept must not have been seen by anybody.
 
 use super::Run;
+use super::series::{KeptSeries, Series};
 use crate::account::Event;
 use crate::error::{Error, Result};
 use crate::numerics::Numerics;
 use serde::{Deserialize, Serialize};
 
-/// What a run has released so far: public, and all that another process needs of it to go on.
+/// What a run has released so far, and all that another process needs of it to go on: public, unless it has keys of correlated noise (`has_keys`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Executed {
@@ -29,6 +30,9 @@ pub struct Executed {
     order_dependent: bool,
     /// The seed of a simulation, and the keys that were drawn from it.
     simulated: Option<(u64, u64)>,
+    /// Steps with correlated noise, and the keys of the noise that later ones take back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) correlated: Option<KeptSeries>,
 }
 
 impl Executed {
@@ -44,7 +48,7 @@ impl Executed {
 }
 
 impl Run<'_> {
-    /// What was released until now. Whoever writes it down makes all of that public.
+    /// What was released until now. Whoever writes it down makes all of that public, unless it has keys: then what was written is as confidential as the records.
     pub fn executed(&self) -> Result<Executed> {
         self.same_process()?;
         self.may_stop()?;
@@ -53,6 +57,7 @@ impl Run<'_> {
             numerics: self.record.numerics(),
             order_dependent: self.order_dependent,
             simulated: self.entropy.position(),
+            correlated: self.series.as_ref().map(Series::kept),
         })
     }
 
@@ -76,6 +81,7 @@ impl Run<'_> {
         }
         self.record.grade(executed.numerics);
         self.order_dependent |= executed.order_dependent;
+        self.kept_series = executed.correlated.clone();
         if let Some((_, draws)) = executed.simulated {
             self.entropy.go_on_from(draws);
         }

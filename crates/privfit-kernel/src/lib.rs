@@ -63,6 +63,7 @@ pub use query::ensemble::{Average, SparseModel, SupportVotes, Train, Votes};
 pub use query::minimise::{LinearTerm, Minimise, MinimiseElastic};
 pub use query::problem::{Problem, ProblemSize};
 pub use query::projection::{Project, PublicRows, norm_bound, products_error};
+pub use query::recursive_gradient::{Recursion, RecursiveClip};
 pub use query::threshold::{AboveThreshold, OpenTest, StableLabel};
 pub use query::unit_state::{BeginState, UnitState, UpdateState};
 pub use query::vertices::{ChooseVertex, ScoreVertices, VertexScores};

@@ -24,41 +24,27 @@ pub(crate) struct DerivativeGrid {
 impl DerivativeGrid {
     /// For cells of at most `cap` units.
     pub(crate) fn new(loss: &Loss, grid: &Grid, cap: u64) -> Option<DerivativeGrid> {
+        DerivativeGrid::of_longest(loss.lipschitz, grid, cap)
+    }
+
+    /// For derivatives of at most that length.
+    pub(crate) fn of_longest(longest: f64, grid: &Grid, cap: u64) -> Option<DerivativeGrid> {
         let limit = grid.bound / cap;
         if limit == 0 || limit > ROW_LIMIT || limit * cap != grid.bound {
             return None;
         }
         let cap = (cap < ROW_LIMIT).then_some(cap as i16);
-        Some(DerivativeGrid { limit: limit as i16, per_unit: (limit as f64 / loss.lipschitz) as f32, cap })
+        Some(DerivativeGrid { limit: limit as i16, per_unit: (limit as f64 / longest) as f32, cap })
     }
 
     /// Integer derivatives of rows with these scores and labels. Each depends on its own row alone: a row whose derivative panics, or whose
     /// label the loss does not know, has none, and the others do not notice.
     pub(crate) fn of_rows(&self, loss: &Loss, scores: &[f32], labels: &[f32], derivatives: &mut [f32], out: &mut [i16]) {
-        let k = loss.outputs;
-        let call = || (loss.derivatives)(&loss.parameters, scores, labels, derivatives);
-        if quietly(call).is_none() {
-            // One row's doing: each by itself, and only that one contributes nothing.
-            for i in 0..labels.len() {
-                let part = i * k..(i + 1) * k;
-                let call = || {
-                    (loss.derivatives)(&loss.parameters, &scores[part.clone()], &labels[i..=i], &mut derivatives[part.clone()])
-                };
-                if quietly(call).is_none() {
-                    derivatives[part].fill(0.0);
-                }
-            }
-        }
-        for (s, y) in derivatives.chunks_mut(k).zip(labels) {
-            if !loss.knows(*y) {
-                s.fill(0.0);
-            }
-        }
-        self.quantise(derivatives, k, out);
+        derivatives_of_rows(loss, scores, labels, derivatives);
+        self.quantise(derivatives, loss.outputs, out);
     }
-
     /// Truncates toward zero; a derivative that is not finite, or too long, becomes zero or is clipped, on the integers.
-    fn quantise(&self, derivatives: &[f32], outputs: usize, out: &mut [i16]) {
+    pub(crate) fn quantise(&self, derivatives: &[f32], outputs: usize, out: &mut [i16]) {
         let limit = i32::from(self.limit);
         for (z, s) in out.iter_mut().zip(derivatives) {
             // NaN becomes 0, infinities saturate and are clipped.
@@ -80,6 +66,28 @@ impl DerivativeGrid {
     }
 }
 
+/// Derivatives of rows with these scores and labels, each by its own row alone; none for a row whose derivative panics or whose label the loss does not know.
+pub(crate) fn derivatives_of_rows(loss: &Loss, scores: &[f32], labels: &[f32], derivatives: &mut [f32]) {
+    let k = loss.outputs;
+    let call = || (loss.derivatives)(&loss.parameters, scores, labels, derivatives);
+    if quietly(call).is_none() {
+        // One row's doing: each by itself, and only that one contributes nothing.
+        for i in 0..labels.len() {
+            let part = i * k..(i + 1) * k;
+            let call =
+                || (loss.derivatives)(&loss.parameters, &scores[part.clone()], &labels[i..=i], &mut derivatives[part.clone()]);
+            if quietly(call).is_none() {
+                derivatives[part].fill(0.0);
+            }
+        }
+    }
+    for (s, y) in derivatives.chunks_mut(k).zip(labels) {
+        if !loss.knows(*y) {
+            s.fill(0.0);
+        }
+    }
+}
+
 /// Adds the gradients of the rows of a range of units (one row each) to `out`, output after output.
 pub(crate) fn add_gradients(
     data: &Dataset,
@@ -90,20 +98,48 @@ pub(crate) fn add_gradients(
     derivative_grid: DerivativeGrid,
     out: &mut [i64],
 ) {
-    let (d, k) = (data.dimension, loss.outputs);
+    let k = loss.outputs;
+    let mut derivatives = vec![0f32; TILE * k];
+    let mut make = |scores: &[f32], _: &[f32], labels: &[f32], integers: &mut [i16]| {
+        derivative_grid.of_rows(loss, scores, labels, &mut derivatives[..labels.len() * k], integers);
+    };
+    add_products(data, range, chosen, (weights, None), k, derivative_grid.cap, &mut make, out);
+}
+
+/// What makes integer derivatives of the scores at one iterate, those at the one before where there is one, and labels.
+pub(crate) type MakeDerivatives<'a> = dyn FnMut(&[f32], &[f32], &[f32], &mut [i16]) + 'a;
+
+/// Adds integer derivative times row, for the rows of a range of units (one row each), output after output.
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn add_products(
+    data: &Dataset,
+    range: Range<usize>,
+    chosen: Option<&[bool]>,
+    (weights, before): (&[f64], Option<&[f64]>),
+    k: usize,
+    cap: Option<i16>,
+    make: &mut MakeDerivatives<'_>,
+    out: &mut [i64],
+) {
+    let d = data.dimension;
     let unit = data.row_norm / ROW_LIMIT as f64;
     // Weights absorb the row unit; padded for wide loads.
     let padded = single_padded(d);
-    let mut scaled = vec![0f32; k * padded];
-    for o in 0..k {
-        for j in 0..d {
-            scaled[o * padded + j] = (weights[o * d + j] * unit) as f32;
+    let scaled = |weights: &[f64]| {
+        let mut scaled = vec![0f32; k * padded];
+        for o in 0..k {
+            for j in 0..d {
+                scaled[o * padded + j] = (weights[o * d + j] * unit) as f32;
+            }
         }
-    }
+        scaled
+    };
     // At the start of a descent all scores are 0, which nobody needs to add up. Weights are public.
-    let nowhere = weights.iter().all(|w| *w == 0.0);
+    let nowhere = |weights: &[f64]| weights.iter().all(|w| *w == 0.0);
+    let own = (!nowhere(weights)).then(|| scaled(weights));
+    let other = before.filter(|w| !nowhere(w)).map(scaled);
     let mut scores = vec![0f32; TILE * k];
-    let mut derivatives = vec![0f32; TILE * k];
+    let mut scores_before = vec![0f32; if before.is_some() { TILE * k } else { 0 }];
     let mut integers = vec![0i16; TILE * k];
     let mut column = [0i16; TILE];
     let mut labels = [0f32; TILE];
@@ -129,15 +165,19 @@ pub(crate) fn add_gradients(
         let rows = &picked[..n];
         sums.gather(rows);
         labels[..n].iter_mut().zip(rows).for_each(|(l, r)| *l = data.labels[*r]);
-        for o in (0..k).filter(|_| !nowhere) {
-            sums.scores(rows, &scaled[o * padded..(o + 1) * padded], &mut scores[o..], k);
+        for (scaled, scores) in [(&own, &mut scores), (&other, &mut scores_before)] {
+            let Some(scaled) = scaled else { continue };
+            for o in 0..k {
+                sums.scores(rows, &scaled[o * padded..(o + 1) * padded], &mut scores[o..], k);
+            }
         }
-        derivative_grid.of_rows(loss, &scores[..n * k], &labels[..n], &mut derivatives[..n * k], &mut integers[..n * k]);
+        let used = if before.is_some() { n * k } else { 0 };
+        make(&scores[..n * k], &scores_before[..used], &labels[..n], &mut integers[..n * k]);
         for o in 0..k {
             for i in 0..n {
                 column[i] = integers[i * k + o];
             }
-            sums.add(rows, &column[..n], o, derivative_grid.cap, out);
+            sums.add(rows, &column[..n], o, cap, out);
         }
         sums.end_tile(n, out);
     }

@@ -20,6 +20,7 @@ pub(crate) mod minimise;
 pub(crate) mod precondition;
 pub(crate) mod problem;
 pub(crate) mod projection;
+pub(crate) mod recursive_gradient;
 pub(crate) mod solver;
 pub(crate) mod threshold;
 pub(crate) mod unit_state;

@@ -395,6 +395,7 @@ fn methods_are_listed() {
         "noisy-sgd",
         "noisy-projected-sgd",
         "random-round-sgd",
+        "recursive-momentum",
         "frank-wolfe",
         "statistics",
         "additive",
@@ -409,7 +410,7 @@ fn methods_are_listed() {
     ];
     assert_eq!(names[..ours.len()], ours);
     let rest = &json["methods"].as_array().unwrap()[ours.len()..];
-    assert_eq!(rest.len(), 12);
+    assert_eq!(rest.len(), 15);
     assert!(rest.iter().all(|m| m["status"].as_str().unwrap().starts_with("published form")));
     assert!(text(&privfit(&["methods"], b"").stdout).contains("AMP"));
 }

@@ -227,12 +227,13 @@ fn directory(name: &str) -> PathBuf {
 fn neighbours_look_the_same() {
     let pairs = if std::env::var_os("PRIVFIT_SWEEP").is_some() { 2000 } else { 200 };
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    let kinds: [(&str, &str, &[u8], &[&str]); 21] = [
+    let kinds: [(&str, &str, &[u8], &[&str]); 22] = [
         ("objective", SCHEMA, b"x,c,z,y\n", &["--method", "objective"]),
         ("descent", SCHEMA, b"x,c,z,y\n", &["--method", "output-gd", "--set", "steps=9"]),
         ("passes", SCHEMA, b"x,c,z,y\n", &["--method", "permutation-sgd", "--set", "passes=3", "--set", "batch=7"]),
         ("vertices", SCHEMA, b"x,c,z,y\n", &["--method", "frank-wolfe", "--set", "steps=3"]),
         ("rounds", SCHEMA, b"x,c,z,y\n", &["--method", "random-round-sgd", "--set", "steps=5"]),
+        ("recursion", SCHEMA, b"x,c,z,y\n", &["--method", "recursive-momentum", "--set", "steps=5"]),
         ("gradients", SCHEMA, b"x,c,z,y\n", &["--method", "noisy-gd", "--set", "steps=3", "--adjacency", "replace-one"]),
         ("curves", SCHEMA, b"x,c,z,y\n", &["--method", "additive", "--set", "steps=9", "--set", "pairs=2", "--set", "trees=10"]),
         ("number", NUMBER, b"x,c,z,y\n", &[]),

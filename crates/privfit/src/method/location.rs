@@ -44,6 +44,13 @@ pub(super) fn plan(method: &Method, problem: &Problem) -> Result<Box<dyn Plan>> 
     } else {
         return Err(no_score(problem, method.name));
     };
+    if settings.nonconvex > 0.0 || settings.smoothing > 0.0 {
+        return Err(Error::misuse(format!(
+            "loss {} is about a point, which has neither a regulariser nor neighbouring weights: leave out nonconvex and smoothing, or use ",
+            problem.loss.name
+        ))
+        .give("loss", "logistic"));
+    }
     if problem.target.delta == 0.0 {
         return Err(Error::misuse(format!("loss {} takes Gaussian noise and needs a delta: give ", problem.loss.name))
             .naming("delta")

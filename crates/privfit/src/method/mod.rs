@@ -4,6 +4,7 @@
 pub(crate) mod additive;
 pub mod auto;
 mod block_learner;
+mod direction;
 mod end_noise;
 pub(crate) mod frank_wolfe;
 pub(crate) mod hard_thresholding;
@@ -22,6 +23,8 @@ pub(crate) mod output_gd;
 pub mod permutation_sgd;
 pub mod published;
 pub(crate) mod random_round_sgd;
+mod recursion;
+pub(crate) mod recursive_momentum;
 pub mod settings;
 pub mod statistics;
 mod support;
@@ -443,6 +446,7 @@ pub const ALL: &[Method] = &[
     noisy_sgd::METHOD,
     noisy_projected_sgd::METHOD,
     random_round_sgd::METHOD,
+    recursive_momentum::METHOD,
     frank_wolfe::METHOD,
     statistics::METHOD,
     additive::METHOD,
@@ -484,6 +488,9 @@ pub fn plan(name: &str, problem: &Problem) -> Result<(&'static Method, Box<dyn P
         let hint = crate::nearest::hint(name, known.iter().copied());
         return Err(Error::misuse(format!("unknown method {name:?}: {hint}known are auto, linear, {}", known.join(", "))));
     };
+    if problem.settings.0.contains_key("nonconvex") && !method.has("nonconvex") {
+        return Err(direction::needs_convexity(method));
+    }
     let mut known: Vec<&str> = method.settings.iter().map(|s| s.name).collect();
     known.extend(problem.loss.parameters.iter().map(|n| n.name));
     problem.settings.only(&known)?;

@@ -24,6 +24,9 @@
 //! step, they are the same numbers in another process, to the bit (`checkpoint/mod.rs`): what inputs are normalised with is released once. Coins of copies are drawn anew at each step, and nothing of
 //! them is kept.
 //!
+//! *Smoothing.* With `smoothing` a noisy sum is smoothed before it is a step, the weights of each layer on a ring of their own, score after score, and its biases on another: DP-LSSGD, or DP-LSAdam with `adam`. It is an
+//! invertible function of what was released, so that the guarantee stays what it is.
+//!
 //! *Accuracy.* Large samples and few passes; bounded activations (tanh) lose less to the clip than others. Copies make the gradient of a picture less a matter of chance at no privacy cost, and take K times as long.
 //!
 //! *Needs.* Classes or a number, delta > 0, zero-out or replace-one, units of one row. Time: `sampling_rate` x steps passes over the data.
@@ -42,6 +45,7 @@ use crate::memory::{MemoryConditions, MemoryPart};
 use crate::network::normal::{Moments, Normal};
 use crate::network::{History, Layer, Network, NetworkModel, Pretrained, Recorder, layers_of, usual_layers};
 use crate::schema::{Features, Scaling};
+use crate::solve::laplacian::variance_factor;
 use privfit_kernel::account::{Adjacency, Event, calibrate};
 use privfit_kernel::engine::Needs;
 use privfit_kernel::{Blockwise, Clipping, Gaussian, Mechanism, Numerics, Rate, Run, planned_step};
@@ -80,13 +84,15 @@ settings! {
         shift: Option<u64> = None, 0.0..=1024.0;
         /// whether half of the copies are mirrored, left to right; if not given, those of pictures with several channels are
         flip: Option<bool> = None, 0.0..=1.0;
+        /// strength of Laplacian smoothing of the noisy sums, each layer's weights on a ring of their own
+        smoothing: f64 = 0.0, 0.0..=1e6;
     }
 }
 
 /// Row of the list.
 pub(crate) const METHOD: Method = Method {
     name: "network",
-    alias: "DP-SGD for networks",
+    alias: "DP-SGD for networks, DP-LSAdam",
     needs: "classes or a number, delta > 0, units of one row",
     guarantee: "(epsilon, delta), zero-out and replace-one",
     source: "Abadi et al. 2016, Bu et al. 2023; Poisson samples, numerical composition",
@@ -100,6 +106,8 @@ pub(crate) const METHOD: Method = Method {
         releases_gradients: true,
         many_steps: true,
         of_layers: true,
+        // Private scores of a network are not written, and a run without a score would release nothing but zeros.
+        tunable: false,
         resumable: true,
         // The error of the arithmetic is derived in `network/blocks.rs`, and is none with `exact`.
         numerics: Numerics::Bounded,
@@ -396,9 +404,13 @@ impl Networks {
     /// Takes one step, from 0, along a noisy sum: nothing else of the records is in it.
     fn step(&self, at: &mut Iterate, step: u64, sum: &[f64]) {
         let rate = self.rate(step);
+        let released = sum;
+        let smoothed = (self.settings.smoothing > 0.0).then(|| self.network.smoothed(sum, self.settings.smoothing));
+        let sum = smoothed.as_deref().unwrap_or(sum);
         if self.settings.adam {
             // Both moments begin at zero, which is taken out; of the second, what is known to be noise as well.
-            let noise_variance = (self.mechanism.standard_deviation() / self.divide).powi(2);
+            let noise_variance = (self.mechanism.standard_deviation() / self.divide).powi(2)
+                * variance_factor(self.network.trained(), self.settings.smoothing);
             let t = (step + 1) as i32;
             let [one, two] = ADAM.map(|keep| 1.0 - keep.powi(t));
             for (((w, m), v), s) in at.weights.iter_mut().zip(&mut at.first).zip(&mut at.second).zip(sum) {
@@ -414,7 +426,7 @@ impl Networks {
                 *w += *m;
             }
         }
-        at.recorder.step(sum, self.divide, rate, &at.weights);
+        at.recorder.step(released, self.divide, rate, &at.weights);
         if (step + 1) as f64 > (1.0 - self.settings.averaged) * self.steps as f64 {
             at.averaged += 1.0;
             at.average.iter_mut().zip(&at.weights).for_each(|(a, w)| *a += w);
@@ -571,6 +583,9 @@ impl Plan for Networks {
                 let line = if moments.centred { MEAN_NOISE } else { MOMENTS_NOISE };
                 out.push((line, rounded(mechanism.standard_deviation())));
             }
+        }
+        if self.settings.smoothing > 0.0 {
+            out.push(("strength of Laplacian smoothing", rounded(self.settings.smoothing)));
         }
         out.extend(copies::described(self.network.copies));
         if self.settings.exact {

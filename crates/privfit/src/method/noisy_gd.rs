@@ -17,7 +17,9 @@
 //!
 //! *Reference.* Song, Chaudhuri, Sarwate 2013; Bassily, Smith, Thakurta 2014; exact composition of Dong, Roth, Su 2019.
 
+use super::direction::Direction;
 use super::offset::{self, Offset};
+use super::recursion::Recursive;
 use super::{Capabilities, Point};
 use super::{Method, Noise, Plan, Problem, rounded};
 use crate::constraint::Constraint;
@@ -43,6 +45,10 @@ settings! {
         ridge: f64 = 0.0, 0.0..=1e12;
         /// whether scores of a number begin at its private mean, not at the middle of its bounds
         offset: bool = true, 0.0..=1.0;
+        /// strength of a nonconvex regulariser of the average loss, the sum of w^2 / (1 + w^2)
+        nonconvex: f64 = 0.0, 0.0..=1e6;
+        /// strength of Laplacian smoothing of noisy gradients
+        smoothing: f64 = 0.0, 0.0..=1e6;
     }
 }
 
@@ -63,14 +69,14 @@ pub(crate) const METHOD: Method = Method {
 };
 
 /// Longest step, whatever the loss.
-const LONGEST: f64 = 32.0;
+pub(super) const LONGEST: f64 = 32.0;
 /// Fewest steps.
 const STEPS: f64 = 100.0;
 
 /// Longest step that momentum damps. In a direction of curvature h a step of length r multiplies what is left by a root of x^2 - (1 + m - r h) x + m,
 /// whose size is sqrt(m) as long as r h < (1 + sqrt m)^2, and 1 at 2 (1 + m). Rows lie in the unit ball, so that no curvature is above
 /// the smoothness of the loss. A tenth less, since next to the end both roots are the same and what is left grows before it falls.
-fn stable_rate(momentum: f64, smoothness: f64) -> f64 {
+pub(super) fn stable_rate(momentum: f64, smoothness: f64) -> f64 {
     // Without smoothness there is no such limit, and steps stay as long as they were found to be good for.
     if smoothness.is_finite() { 0.9 * (1.0 + momentum.sqrt()).powi(2) / smoothness } else { LONGEST }
 }
@@ -79,7 +85,7 @@ fn stable_rate(momentum: f64, smoothness: f64) -> f64 {
 const MOMENTUM: f64 = 0.9;
 /// Distance that a direction without curvature goes for a gradient of 1: a hundred steps of length 1 with that momentum, averaged over
 /// their second half, (0.75 x 100 - 0.9 / 0.1) / 0.1.
-const DISTANCE: f64 = 660.0;
+pub(super) const DISTANCE: f64 = 660.0;
 /// Fewest steps on sparse rows.
 const FEWEST: u64 = 4;
 
@@ -147,6 +153,10 @@ pub(super) struct Steps {
     pub(super) constraint: Constraint,
     pub(super) features: usize,
     pub(super) offset: Option<Offset>,
+    /// What becomes of noisy averages before they are steps.
+    pub(super) direction: Direction,
+    /// Where estimates of gradients are carried on from step to step.
+    pub(super) recursive: Option<Recursive>,
 }
 
 /// Which iterate is the answer.
@@ -233,9 +243,10 @@ pub(super) fn plan(problem: &Problem, settings: NoisyGdSettings, sampling: Optio
     let short = problem.sparse && !several && sampled.is_none() && !given;
     let divide = n * fraction;
     let ridge = settings.ridge;
-    let few = short.then(|| few_steps(wanted, losses[0].smoothness(), ridge / divide)).flatten();
+    let direction = Direction { nonconvex: settings.nonconvex, smoothing: settings.smoothing };
+    let few = short.then(|| few_steps(wanted, losses[0].smoothness(), ridge / divide + direction.curvature())).flatten();
     let momentum = settings.momentum.unwrap_or(MOMENTUM);
-    let usual_rate = wanted.min(stable_rate(momentum, losses[0].smoothness()));
+    let usual_rate = wanted.min(stable_rate(momentum, losses[0].smoothness() + direction.curvature()));
     // What a step may not go, more of them go.
     let usual_steps = match (&few, sampled) {
         (Some(few), _) => few.len() as f64,
@@ -269,6 +280,8 @@ pub(super) fn plan(problem: &Problem, settings: NoisyGdSettings, sampling: Optio
         constraint: problem.constraint,
         features: problem.features,
         offset,
+        direction,
+        recursive: None,
     }))
 }
 
@@ -297,6 +310,8 @@ impl Plan for Steps {
             out.push(("sampling rate", rounded(rate.value())));
         }
         out.extend(self.offset.as_ref().map(Offset::describe));
+        out.extend(self.direction.describe());
+        out.extend(self.recursive.iter().flat_map(Recursive::describe));
         out
     }
 
@@ -362,18 +377,29 @@ impl Steps {
         let mut average = vec![0f64; dimension];
         let mut averaged = 0u64;
         let everyone = run.everyone()?;
+        let mut estimate = self.recursive.as_ref().map(|r| r.begin(dimension));
         for step in 0..steps {
-            let gradient = run.at(&self.mechanism, |run, scale| {
-                let noise = run.draw(&scale, dimension)?;
-                let sum = match self.sampled {
-                    None => everyone.gradient_sum(&noise, &w, loss)?,
-                    Some(rate) => run.poisson(rate)?.gradient_sum(&noise, &w, loss)?,
-                };
-                run.release(noise, &sum)
-            })?;
+            let mut along = match (&self.recursive, &mut estimate) {
+                (Some(recursive), Some(estimate)) => {
+                    recursive.step(run, &everyone, (self.sampled, self.divide), loss, &w, estimate)?
+                }
+                _ => {
+                    let sum = run.at(&self.mechanism, |run, scale| {
+                        let noise = run.draw(&scale, dimension)?;
+                        let sum = match self.sampled {
+                            None => everyone.gradient_sum(&noise, &w, loss)?,
+                            Some(rate) => run.poisson(rate)?.gradient_sum(&noise, &w, loss)?,
+                        };
+                        run.release(noise, &sum)
+                    })?;
+                    sum.iter().map(|g| g / self.divide).collect()
+                }
+            };
             let (rate, momentum) = ((self.rate)(step + 1), (self.momentum)(step + 1));
-            for ((w, m), g) in w.iter_mut().zip(&mut move_by).zip(&gradient) {
-                *m = momentum * *m - rate * (g / self.divide + self.ridge / self.divide * *w);
+            along.iter_mut().zip(&w).for_each(|(a, w)| *a += self.ridge / self.divide * w);
+            self.direction.turn(&mut along, &w);
+            for ((w, m), a) in w.iter_mut().zip(&mut move_by).zip(&along) {
+                *m = momentum * *m - rate * a;
                 *w += *m;
             }
             self.constraint.project(&mut w);

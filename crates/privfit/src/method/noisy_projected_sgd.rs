@@ -16,6 +16,7 @@
 //! *Reference.* Bassily, Smith, Thakurta 2014, algorithm 1; lecture notes on private empirical risk minimisation, algorithm 3.
 
 use super::Capabilities;
+use super::direction::Direction;
 use super::noisy_gd::{Answer, Steps, calibrated_steps};
 use super::{Method, Plan, Problem};
 use crate::constraint::Constraint;
@@ -89,5 +90,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         constraint,
         features: problem.features,
         offset: None,
+        direction: Direction::default(),
+        recursive: None,
     }))
 }

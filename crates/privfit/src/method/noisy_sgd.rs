@@ -9,6 +9,9 @@
 //!
 //! *Accuracy.* Full batches are as good or better for linear models at the same budget; samples are for data where a pass is dear.
 //!
+//! *Smoothing.* With `smoothing` noisy averages are smoothed on a ring of the weights before they are steps (`direction.rs`): DP-LSSGD. It is an invertible function of what was released, so that
+//! the guarantee is that of plain steps, neither more nor less.
+//!
 //! *Needs.* Any loss, delta > 0. Time: `rate` x steps passes over the data.
 //!
 //! *Reference.* Bassily, Smith, Thakurta 2014; Abadi et al. 2016.
@@ -36,13 +39,17 @@ settings! {
         ridge: f64 = 0.0, 0.0..=1e12;
         /// whether scores of a number begin at its private mean, not at the middle of its bounds
         offset: bool = true, 0.0..=1.0;
+        /// strength of a nonconvex regulariser of the average loss, the sum of w^2 / (1 + w^2)
+        nonconvex: f64 = 0.0, 0.0..=1e6;
+        /// strength of Laplacian smoothing of noisy gradients
+        smoothing: f64 = 0.0, 0.0..=1e6;
     }
 }
 
 /// Row of the list.
 pub(crate) const METHOD: Method = Method {
     name: "noisy-sgd",
-    alias: "DP-SGD, P-SGD",
+    alias: "DP-SGD, P-SGD, DP-LSSGD",
     needs: "any loss but mean, delta > 0",
     guarantee: "(epsilon, delta), all adjacencies",
     source: "Bassily et al. 2014, Abadi et al. 2016; Poisson samples, numerical composition",
@@ -57,9 +64,9 @@ pub(crate) const METHOD: Method = Method {
 };
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
-    let NoisySgdSettings { sampling_rate, steps, learning_rate, momentum, clip, ridge, offset } =
+    let NoisySgdSettings { sampling_rate, steps, learning_rate, momentum, clip, ridge, offset, nonconvex, smoothing } =
         NoisySgdSettings::parse(&problem.settings)?;
-    let settings = NoisyGdSettings { steps, learning_rate, momentum, clip, ridge, offset };
+    let settings = NoisyGdSettings { steps, learning_rate, momentum, clip, ridge, offset, nonconvex, smoothing };
     super::noisy_gd::plan(problem, settings, sampled(problem, sampling_rate))
 }
 

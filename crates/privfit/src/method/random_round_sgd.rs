@@ -16,6 +16,7 @@
 //! *Reference.* Zhang, Zheng, Mou, Wang 2017, algorithm 2 (RRPSGD), after Ghadimi and Lan 2013.
 
 use super::Capabilities;
+use super::direction::Direction;
 use super::noisy_gd::{Answer, Steps, calibrated_steps};
 use super::{Method, Plan, Problem, needs_smooth};
 use crate::error::{Error, Result};
@@ -31,6 +32,8 @@ settings! {
         steps: Option<u64> = None, 1.0..=1e7;
         /// length of a step, for the average gradient
         learning_rate: Option<f64> = None, 1e-12..=1e9;
+        /// strength of a nonconvex regulariser of the average loss, the sum of w^2 / (1 + w^2)
+        nonconvex: f64 = 0.0, 0.0..=1e6;
     }
 }
 
@@ -63,11 +66,13 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let dimension = problem.features * loss.outputs();
     let divide = n * fraction;
     let moment = loss.lipschitz().powi(2) / divide + dimension as f64 * (mechanism.standard_deviation() / divide).powi(2);
-    let way = (2.0 * loss.at_zero() / loss.smoothness()).sqrt();
-    let usual = (way / (moment * steps as f64).sqrt()).min(1.0 / loss.smoothness());
+    let direction = Direction { nonconvex: settings.nonconvex, smoothing: 0.0 };
+    let smoothness = loss.smoothness() + direction.curvature();
+    let way = (2.0 * loss.at_zero() / smoothness).sqrt();
+    let usual = (way / (moment * steps as f64).sqrt()).min(1.0 / smoothness);
     let rate = settings.learning_rate.unwrap_or(usual);
-    if rate * loss.smoothness() >= 2.0 {
-        let most = 2.0 / loss.smoothness();
+    if rate * smoothness >= 2.0 {
+        let most = 2.0 / smoothness;
         return Err(Error::misuse(format!(
             "learning_rate is {rate}: the distribution of the rounds needs less than {most}, give less"
         )));
@@ -86,5 +91,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         constraint: problem.constraint,
         features: problem.features,
         offset: None,
+        direction,
+        recursive: None,
     }))
 }

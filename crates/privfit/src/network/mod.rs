@@ -12,7 +12,6 @@ mod frozen;
 mod history;
 mod layer;
 mod linear;
-mod measures;
 mod model;
 pub(crate) mod normal;
 mod pass;
@@ -23,6 +22,7 @@ mod product;
 mod program;
 #[cfg(test)]
 mod reference;
+mod smoothing;
 #[cfg(test)]
 mod sweep;
 
@@ -32,7 +32,6 @@ pub use frozen::{Pretrained, PublicTraining};
 pub(crate) use history::Recorder;
 pub use history::{History, Point};
 pub use layer::{Layer, Shape};
-pub(crate) use measures::NetworkMeasures;
 pub use model::NetworkModel;
 pub use placed::PlacedLayer;
 pub use preset::layers_of;

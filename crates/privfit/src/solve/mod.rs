@@ -2,3 +2,4 @@
 
 pub(crate) mod eigen;
 pub mod iterative_hard_thresholding;
+pub(crate) mod laplacian;

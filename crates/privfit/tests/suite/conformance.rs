@@ -84,8 +84,18 @@ impl Case {
     fn job(&self, rows: u64, epsilon: f64) -> Job {
         let mut settings = BTreeMap::new();
         // Few steps where there are many by default.
-        if ["noisy-gd", "noisy-sgd", "noisy-projected-sgd", "random-round-sgd", "output-gd", "frank-wolfe", "additive", "network"]
-            .contains(&self.method)
+        if [
+            "noisy-gd",
+            "noisy-sgd",
+            "noisy-projected-sgd",
+            "random-round-sgd",
+            "recursive-momentum",
+            "output-gd",
+            "frank-wolfe",
+            "additive",
+            "network",
+        ]
+        .contains(&self.method)
         {
             settings.insert("steps".to_string(), 30.0);
         }
@@ -254,6 +264,7 @@ fn combinations_plan_or_say_why() {
     assert_eq!(count("permutation-sgd"), 2 * 2 * (3 * 3 + numbers));
     assert_eq!(count("noisy-projected-sgd"), 3 * (4 * 3 + numbers));
     assert_eq!(count("random-round-sgd"), 3 * (3 * 3 + numbers));
+    assert_eq!(count("recursive-momentum"), 3 * (3 * 3 + numbers));
     assert_eq!(count("frank-wolfe"), 3 * (4 * 3 + numbers));
     // One score for two classes or a number; thresholding has one for each class, hard thresholding softmax too. Of the slow ones,
     // logistic and squared on some tasks only.
@@ -371,6 +382,7 @@ fn much_budget_gives_the_optimum() {
             ("noisy-gd" | "noisy-sgd", "quantile" | "geometric-median") => &[("steps", 400.0)],
             ("noisy-gd" | "noisy-sgd", _) => &[("steps", 400.0), ("clip", 9.0), ("learning_rate", 8.0)],
             ("noisy-projected-sgd" | "random-round-sgd", _) => &[("steps", 1000.0), ("sampling_rate", 0.2)],
+            ("recursive-momentum", _) => &[("steps", 500.0), ("sampling_rate", 0.2), ("clip", 9.0), ("learning_rate", 1.5)],
             ("output-gd", _) => &[("steps", 1000.0)],
             ("frank-wolfe", _) => &[("steps", 150.0), ("cap", 1.0)],
             ("additive", _) => &[("steps", 200.0)],
@@ -660,6 +672,12 @@ fn published_forms_tell_the_truth() {
     assert!(truth("published-kst12", 1.0, &[]) > 1.2);
     assert!(truth("published-output-gd", 1.0, &[("mu", 0.1)]) < 0.25);
     assert!(truth("published-output-gd", 1.0, &[]) < 0.6);
+    // Recursive momentum and smoothing: a tenth of the claim and less on Poisson samples; without noise there is none.
+    for (method, least, most) in [("published-dp-srm", 0.005, 0.2), ("published-dp-lssgd", 0.005, 0.3)] {
+        let found = truth(method, 0.2, &[]);
+        assert!(found > least && found < most, "{method}: {found}");
+    }
+    assert_eq!(truth("storm-without-noise", 1.0, &[]), f64::INFINITY);
     assert!(truth("published-notes-sgd", 1.0, &[]) < 0.1 && truth("published-rrpsgd", 1.0, &[]) < 0.1);
 }
 

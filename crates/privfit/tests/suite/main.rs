@@ -6,6 +6,7 @@ mod certificate;
 mod checkpoint;
 mod conformance;
 mod flaws;
+mod flaws_nonconvex;
 mod formats;
 mod memory;
 mod onnx;

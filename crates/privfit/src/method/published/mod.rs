@@ -9,8 +9,10 @@ pub(crate) mod knowledge_transfer;
 pub(crate) mod notes_sgd;
 pub mod permutation;
 pub mod printed;
+pub(crate) mod recursive;
 pub mod rounds;
 pub(crate) mod sampled_sgd;
+pub(crate) mod smoothing;
 
 use super::{Method, Problem};
 use crate::error::{Error, Result};
@@ -34,6 +36,9 @@ pub const ALL: &[Method] = &[
     notes_sgd::METHOD,
     knowledge_transfer::METHOD,
     knowledge_transfer::BASELINE,
+    recursive::METHOD,
+    recursive::STORM,
+    smoothing::METHOD,
 ];
 
 /// The problem with the losses of the publications: derivatives not clipped, kinks as sharp as theirs.

@@ -6,6 +6,7 @@ use super::printed::{notes_sgd_moment, notes_sgd_sigma, notes_sgd_step};
 use super::{published_loss, split_budget};
 use crate::constraint::Constraint;
 use crate::error::Result;
+use crate::method::direction::Direction;
 use crate::method::noisy_gd::{Answer, Steps};
 use crate::method::noisy_projected_sgd::radius_of;
 use crate::method::settings::settings;
@@ -68,5 +69,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         constraint,
         features: problem.features,
         offset: None,
+        direction: Direction::default(),
+        recursive: None,
     }))
 }

@@ -6,6 +6,7 @@ use super::super::Capabilities;
 use super::printed::{rrpsgd_sigma, rrpsgd_step};
 use super::{published_loss, split_budget};
 use crate::error::Result;
+use crate::method::direction::Direction;
 use crate::method::noisy_gd::{Answer, Steps};
 use crate::method::settings::settings;
 use crate::method::{Method, Plan, Problem, needs_smooth};
@@ -62,5 +63,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         constraint: problem.constraint,
         features: problem.features,
         offset: None,
+        direction: Direction::default(),
+        recursive: None,
     }))
 }

@@ -6,6 +6,7 @@ use super::super::Capabilities;
 use super::printed::sgd_sigma;
 use super::{published_loss, split_budget};
 use crate::error::Result;
+use crate::method::direction::Direction;
 use crate::method::noisy_gd::{Answer, Steps};
 use crate::method::settings::settings;
 use crate::method::{Method, Plan, Problem};
@@ -64,5 +65,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         constraint: problem.constraint,
         features: problem.features,
         offset: None,
+        direction: Direction::default(),
+        recursive: None,
     }))
 }

@@ -27,6 +27,7 @@ pub mod foreign;
 pub mod job;
 pub mod linear;
 pub mod loss;
+mod measure;
 pub mod memory;
 pub mod method;
 mod metric;

@@ -63,7 +63,7 @@ impl Tune {
         let tuning = Tuning::parse(table)?;
         if self.fit.pretraining.is_some() {
             return Err(Failure::misuse(
-                "the job has a table [pretrain], and networks are not tuned: run `privfit fit` without [tune], or remove [pretrain]",
+                "the job has a table [pretrain], and layers from public rows are not tuned: run `privfit fit` without [tune], or remove [pretrain]",
             ));
         }
         if !self.public.is_empty() {

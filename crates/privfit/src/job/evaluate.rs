@@ -13,11 +13,13 @@ use crate::additive::flat;
 use crate::data::encode::UNKNOWN;
 use crate::data::load::Records;
 use crate::error::{Error, Result};
-use crate::loss::{self, Link};
-use crate::metric::{BINS, LONGEST_LOSS, Sums};
+use crate::loss;
+use crate::measure::{Kind, Measure};
+use crate::metric::Sums;
 use crate::model::LinearModel;
-use crate::model::{Model, Prediction, read_scores};
-use crate::schema::Task;
+use crate::model::Model;
+use crate::network::NetworkMeasures;
+use crate::schema::UnitOfPrivacy;
 use crate::training::epsilon;
 use privfit_kernel::account::{Adjacency, Event, Target, calibrate};
 use privfit_kernel::engine::{Engine, Needs};
@@ -27,56 +29,44 @@ use privfit_kernel::{
 
 pub use crate::metric::Metric;
 
-/// What is measured.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Kind {
-    /// One number for a contest: right or wrong, or one minus the squared error over its largest value.
-    Score,
-    /// Known label, right, log loss, and a bin of the score by class.
-    Classes,
-    /// Known label, squared and absolute error, the target and its square.
-    Number,
+/// What units add.
+pub(crate) enum Measures {
+    /// A function of one unit.
+    EachUnit(Contribution),
+    /// A network, which has single precision and lists of its own.
+    Network(NetworkMeasures),
 }
 
-impl Kind {
-    fn dimension(self) -> usize {
-        match self {
-            Kind::Score => 1,
-            Kind::Classes => 3 + 2 * BINS,
-            Kind::Number => 5,
-        }
+impl Measures {
+    /// Of a model.
+    pub(crate) fn of(kind: Kind, model: &Model) -> Result<Measures> {
+        let Model::Network(model) = model else { return Ok(Measures::EachUnit(contribution(kind, model)?)) };
+        let Some((network, prepared)) = model.network() else {
+            return Err(Error::damaged("the parts of the network do not fit together: use the file as it was written"));
+        };
+        let loss = number_of(&model.loss);
+        let measure = Measure { kind, loss, classes: model.classes, loss_parameters: &model.loss_parameters };
+        Ok(Measures::Network(NetworkMeasures::new(&measure, network, prepared)))
     }
+}
 
-    /// Most measures of a row that are not 0.
-    fn most(self) -> f64 {
-        match self {
-            Kind::Score => 1.0,
-            Kind::Classes => 4.0,
-            Kind::Number => 5.0,
-        }
-    }
-
-    /// Bound on a unit's vector in L2, a hair above what rounding can do.
-    fn length(self) -> f64 {
-        self.most().sqrt() * (1.0 + 1e-9)
-    }
+/// Number of a loss in the list of all.
+fn number_of(loss: &str) -> usize {
+    loss::ALL.iter().position(|l| l.name == loss).unwrap_or(0)
 }
 
 /// What one unit adds, for a model.
-pub(crate) fn contribution(kind: Kind, model: &Model) -> Result<Contribution> {
+fn contribution(kind: Kind, model: &Model) -> Result<Contribution> {
     // How many features a row has, none where it has cells, and the numbers of the model.
     let (features, numbers) = match model {
         Model::Linear(m @ LinearModel { map: None, .. }) => (m.weights.first().map_or(0, Vec::len), m.weights.concat()),
         Model::Additive(m) => (0, m.to_list()),
-        Model::Network(_) => {
-            return Err(Error::misuse("networks have no private metrics yet: measure on public rows, without an epsilon"));
-        }
         _ => {
             let text = "this model changes rows before they meet its weights, or has no target: use another method";
             return Err(Error::misuse(text));
         }
     };
-    let number = loss::ALL.iter().position(|l| l.name == model.loss()).unwrap_or(0);
+    let number = number_of(model.loss());
     let losses = model.loss_parameters();
     let head = [kind as u8 as f64, number as f64, model.classes() as f64, features as f64, losses.len() as f64];
     let parameters = head.into_iter().chain(losses.iter().copied()).chain(numbers).collect();
@@ -86,8 +76,8 @@ pub(crate) fn contribution(kind: Kind, model: &Model) -> Result<Contribution> {
 fn add(parameters: &[f64], unit: Unit<'_>, _: &mut UnitRandomness<'_>, sink: &mut Sink<'_>) {
     let [kind, number, classes, features, count, rest @ ..] = parameters else { return };
     let (numbers, weights) = rest.split_at(*count as usize);
-    let task = if *classes == 0.0 { Task::Number } else { Task::Classes(*classes as usize) };
-    let link = loss::ALL.get(*number as usize).map_or(Link::Sign, |l| l.link);
+    let [kind, loss, classes] = [kind, number, classes].map(|x| *x as usize);
+    let measure = Measure { kind: Kind::of(kind), loss, classes: classes, loss_parameters: numbers };
     let share = 1.0 / unit.rows().max(1) as f64;
     let (mut scores, mut cells) = (Vec::new(), Vec::new());
     for row in 0..unit.rows() {
@@ -105,35 +95,7 @@ fn add(parameters: &[f64], unit: Unit<'_>, _: &mut UnitRandomness<'_>, sink: &mu
             scores.clear();
             scores.extend(weights.chunks(*features as usize).map(|w| unit.dot(row, w)));
         }
-        let mut put = |i: usize, value: f64| sink.add(i, share * value.max(0.0).min(1.0));
-        match (read_scores(task, link, numbers, &scores), *kind as u8) {
-            (Prediction::Class(class, _), 0) => put(0, f64::from(u8::from(class == label as usize))),
-            (Prediction::Class(class, probabilities), _) => {
-                put(0, 1.0);
-                put(1, f64::from(u8::from(class == label as usize)));
-                if let Some(p) = probabilities.get(label as usize) {
-                    put(2, -p.max(1e-300).ln() / LONGEST_LOSS);
-                }
-                if scores.len() == 1 {
-                    let along = 1.0 / (1.0 + (-scores[0]).exp());
-                    let bin = ((along * BINS as f64) as usize).min(BINS - 1);
-                    put(3 + bin + if label == 1.0 { BINS } else { 0 }, 1.0);
-                }
-            }
-            (Prediction::Number(x), kind) => {
-                let (y, error) = (f64::from(label), 0.5 * (x - f64::from(label)));
-                if kind == 0 {
-                    put(0, 1.0 - error * error);
-                } else {
-                    put(0, 1.0);
-                    put(1, error * error);
-                    put(2, error.abs());
-                    put(3, 0.5 * (y + 1.0));
-                    put(4, y * y);
-                }
-            }
-            (Prediction::Distance(_), _) => {}
-        }
+        measure.each(&scores, label, |i, value| sink.add(i, share * value));
     }
 }
 
@@ -178,11 +140,18 @@ impl SumNoise {
     }
 
     /// Releases the sums over everyone.
-    pub(crate) fn release(&self, run: &mut Run<'_>, contribution: &Contribution) -> Result<Vec<f64>> {
+    pub(crate) fn release(&self, run: &mut Run<'_>, measures: &Measures) -> Result<Vec<f64>> {
         let everyone = run.everyone()?;
-        Ok(match self {
-            SumNoise::Gaussian(g) => noisy(run, &everyone, g, contribution)?,
-            SumNoise::Laplace(l) => noisy(run, &everyone, l, contribution)?,
+        Ok(match (self, measures) {
+            (SumNoise::Gaussian(g), Measures::EachUnit(contribution)) => noisy(run, &everyone, g, contribution)?,
+            (SumNoise::Laplace(l), Measures::EachUnit(contribution)) => noisy(run, &everyone, l, contribution)?,
+            (SumNoise::Gaussian(g), Measures::Network(network)) => run.at(g, |run, scale| {
+                let blocks = network.blocks();
+                let noise = run.draw(&scale, blocks.dimension)?;
+                let value = everyone.sum_blocks(&noise, &blocks)?;
+                run.release(noise, &value)
+            })?,
+            (SumNoise::Laplace(_), Measures::Network(_)) => return Err(needs_delta()),
         })
     }
 }
@@ -200,6 +169,10 @@ fn noisy<M: Mechanism<Norm: Additive>>(
     })
 }
 
+fn needs_delta() -> Error {
+    Error::misuse("sums over a network have Gaussian noise, which needs a delta above 0: ").give("delta", "1e-8")
+}
+
 /// A measurement, complete before data are opened.
 pub struct Measurement {
     model: Model,
@@ -212,7 +185,19 @@ pub struct Measurement {
 /// Plans: a pure function of public facts and of the released model.
 pub fn prepare(model: &Model, facts: PublicFacts) -> Result<Measurement> {
     let kind = if model.classes() == 0 { Kind::Number } else { Kind::Classes };
-    contribution(kind, model)?;
+    let measures = Measures::of(kind, model)?;
+    if matches!(measures, Measures::Network(_)) {
+        if facts.target.delta == 0.0 {
+            return Err(needs_delta());
+        }
+        if facts.adjacency == Adjacency::AddRemove {
+            return Err(Error::misuse("networks sum blocks of records by their number, which add-remove changes: use ")
+                .give("adjacency", "zero-out"));
+        }
+        if facts.schema.unit != UnitOfPrivacy::Row {
+            return Err(Error::misuse("networks take units of one row: give unit = \"row\" in the schema"));
+        }
+    }
     let noise = SumNoise::meeting(kind, facts.target, facts.adjacency, facts.rows)?;
     let event = noise.event(kind);
     Ok(Measurement { model: model.clone(), facts, kind, noise, event })
@@ -282,7 +267,7 @@ impl Measurement {
 
     /// All sums with noise: everything that leaves.
     pub(crate) fn release(&self, run: &mut Run<'_>) -> Result<Vec<f64>> {
-        self.noise.release(run, &contribution(self.kind, &self.model)?)
+        self.noise.release(run, &Measures::of(self.kind, &self.model)?)
     }
 
     /// Metrics from the noisy sums, and from nothing else.
@@ -325,10 +310,20 @@ mod tests {
     use super::*;
     use crate::additive::{AdditiveModel, Curve};
     use crate::data::cells::CellGrid;
+    use crate::data::encode::Row;
+    use crate::network::{Layer, Network, NetworkModel, Shape};
     use crate::schema::Schema;
     use privfit_kernel::engine::Threads;
     use privfit_kernel::{DatasetBuilder, RowShape};
     use std::sync::Arc;
+
+    /// Of numbers in the place of pixels, with a layer before its scores.
+    fn network(classes: usize, loss: &str) -> Model {
+        let layers = [Layer::parse("dense 4").unwrap(), Layer::Tanh];
+        let network = Network::new(Shape { height: 1, width: 1, channels: 3 }, &layers, classes, 2.0, 0.1).unwrap();
+        let weights: Vec<f64> = (0..network.dimension()).map(|i| f64::from((i * 7 % 5) as i32 - 2) * 9.0).collect();
+        Model::Network(Box::new(NetworkModel::new(&network, loss, Vec::new(), &weights)))
+    }
 
     fn model(classes: usize, heads: usize, loss: &str) -> Model {
         let weights = (0..heads).map(|h| (0..3).map(|i| f64::from(3 * h as i32 - 2 * i) * 7.0).collect()).collect();
@@ -364,12 +359,17 @@ mod tests {
             (Kind::Classes, model(2, 1, "huber-svm")),
             (Kind::Number, model(0, 1, "squared")),
             (Kind::Number, model(0, 1, "poisson")),
+            (Kind::Score, network(2, "softmax")),
+            (Kind::Classes, network(3, "softmax")),
+            (Kind::Number, network(0, "squared")),
         ] {
-            for delta in [1e-6, 0.0] {
-                for rows_per_unit in [None, Some(2)] {
+            // Sums over networks have Gaussian noise, and a row to a unit.
+            let each_unit = !matches!(model, Model::Network(_));
+            for delta in [1e-6, 0.0].into_iter().filter(|delta| each_unit || *delta > 0.0) {
+                for rows_per_unit in [None, Some(2)].into_iter().filter(|rows| each_unit || rows.is_none()) {
                     let noise = SumNoise::meeting(kind, Target { delta, ..target }, Adjacency::ReplaceOne, 40).unwrap();
                     let event = noise.event(kind);
-                    let measures = contribution(kind, &model).unwrap();
+                    let measures = Measures::of(kind, &model).unwrap();
                     let entropy = || Entropy::simulated(5);
                     let (first, seed) = (data(None, rows_per_unit), entropy());
                     let mut run = Run::recorded(&first, &engine, &seed, &event).unwrap();
@@ -431,7 +431,7 @@ mod tests {
             builder.build()
         };
         let engine = Threads::new(1);
-        let measures = contribution(Kind::Classes, &model).unwrap();
+        let measures = Measures::of(Kind::Classes, &model).unwrap();
         for rows_per_unit in [None, Some(2)] {
             let noise =
                 SumNoise::meeting(Kind::Classes, Target { epsilon: 1.0, delta: 1e-6 }, Adjacency::ReplaceOne, 40).unwrap();
@@ -462,5 +462,28 @@ mod tests {
             let sums = noise.release(&mut run, &measures).unwrap();
             assert!((sums[0] - known).abs() < 0.5 && (sums[1] - known).abs() < 0.5, "{sums:?}");
         }
+    }
+
+    /// With hardly any noise the sums of a network are those that its scores have on public rows; a record without a label adds nothing.
+    #[test]
+    fn a_network_is_measured_by_its_scores() {
+        let (model, records) = (network(3, "softmax"), data(None, None));
+        let Model::Network(own) = &model else { unreachable!() };
+        let (mut known, mut right) = (0.0, 0.0);
+        for unit in 0..40i32 {
+            let label = [0.0, 1.0, UNKNOWN][(unit % 3) as usize];
+            let row = Row { dense: vec![f64::from(unit % 7 - 3) / 9.0, 0.0, 0.1], ..Row::default() };
+            let mut scores = Vec::new();
+            own.scores(&row, &mut scores);
+            let best = (0..3).fold(0, |best, c| if scores[c] > scores[best] { c } else { best });
+            known += f64::from(u8::from(label != UNKNOWN));
+            right += f64::from(u8::from(best as f32 == label));
+        }
+        assert!(right > 0.0 && right < known, "{right} of {known}");
+        let noise = SumNoise::meeting(Kind::Classes, Target { epsilon: 1e4, delta: 1e-6 }, Adjacency::ZeroOut, 40).unwrap();
+        let (engine, seed) = (Threads::new(1), Entropy::simulated(5));
+        let mut run = Run::begin(&records, &engine, &seed, &noise.event(Kind::Classes)).unwrap();
+        let sums = noise.release(&mut run, &Measures::of(Kind::Classes, &model).unwrap()).unwrap();
+        assert!((sums[0] - known).abs() < 0.5 && (sums[1] - right).abs() < 0.5, "{sums:?}: {right} of {known}");
     }
 }

@@ -13,7 +13,7 @@
 //! and by a union bound above sqrt(2 v ln(E(T)/b)) with a chance of at most b; T is drawn by itself, and ln is concave, so that E(T) stands
 //! for T in the first. Both rest on public facts alone, and on records that are drawn independently from those that the model will meet.
 
-use super::evaluate::{Kind, SumNoise, contribution};
+use super::evaluate::{Measures, SumNoise};
 use super::facts::PublicFacts;
 use super::fit::{self, Job, Outcome, Prepared};
 use super::output::Output;
@@ -21,6 +21,7 @@ use super::release::Release;
 use crate::artifact::Artifact;
 use crate::data::load::Records;
 use crate::error::{Error, Result};
+use crate::measure::Kind;
 use crate::method::{Settings, grade, rounded};
 use crate::plan_inputs::{Selection, TrialResult};
 use crate::schema::Task;
@@ -507,7 +508,7 @@ impl Candidates for Tuned {
     fn score(&self, candidate: usize, weights: &[f64], run: &mut Run<'_>) -> privfit_kernel::Result<f64> {
         let own = &self.candidates[candidate];
         let model = own.model(own.plan.learned(weights.to_vec()));
-        let measures = inside(model.and_then(|m| contribution(Kind::Score, &m)))?;
+        let measures = inside(model.and_then(|m| Measures::of(Kind::Score, &m)))?;
         Ok(inside(self.noise.release(run, &measures))?[0] / self.trial_rows as f64)
     }
 }

@@ -106,8 +106,6 @@ pub(crate) const METHOD: Method = Method {
         releases_gradients: true,
         many_steps: true,
         of_layers: true,
-        // Private scores of a network are not written, and a run without a score would release nothing but zeros.
-        tunable: false,
         resumable: true,
         // The error of the arithmetic is derived in `network/blocks.rs`, and is none with `exact`.
         numerics: Numerics::Bounded,

@@ -73,7 +73,7 @@ thread_local! {
     static LAST: RefCell<Option<(Vec<usize>, Rc<Network>)>> = const { RefCell::new(None) };
 }
 
-fn network(words: &[usize]) -> Rc<Network> {
+pub(super) fn network(words: &[usize]) -> Rc<Network> {
     LAST.with_borrow_mut(|last| match last {
         Some((own, network)) if own == words => network.clone(),
         _ => {

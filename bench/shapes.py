@@ -2,7 +2,7 @@
 
     cargo build --release && python3 bench/shapes.py [--epsilon 1] [--fits 6] [--only bent,zeros] [--set key=value ...]
 
-Every line is a table: rows, columns, kind of target, then the mean test loss of the linear default and of the default, and the ratio of
+Every line is a table: rows, columns, kind of target, then the mean test loss of the linear default (or of another method, --against) and of the default, and the ratio of
 the two with its standard error over fits. The loss is the log loss of classes and the squared error of a number. Defaults are chosen
 here, never on test rows of real tables. Needs numpy.
 """
@@ -202,12 +202,16 @@ def main():
     a.add_argument("--only", default="")
     a.add_argument("--kinds", default="class,number")
     a.add_argument("--rows", type=int, default=200_000, help="skip larger tables")
+    a.add_argument("--make", type=int, default=0, help="every shape once, with so many rows")
+    a.add_argument("--against", default="linear", help="method to compare the default with")
     a.add_argument("--set", action="append", default=[], help="given to the default model too, together with --method additive")
     a = a.parse_args()
     only = [x for x in a.only.split(",") if x]
     extra = ["--method", "additive"] + [w for s in a.set for w in ("--set", s)] if a.set else []
-    print("| shape | rows | target | linear | default | ratio |\n|---|---|---|---|---|---|")
-    for i, (name, make, n) in enumerate(SHAPES):
+    shapes = SHAPES if not a.make else [(name, make, a.make) for name, make in {name: make for name, make, _ in SHAPES}.items() if name != "million"]
+    a.rows = max(a.rows, a.make)
+    print("| shape | rows | target | " + a.against + " | default | ratio |\n|---|---|---|---|---|---|")
+    for i, (name, make, n) in enumerate(shapes):
         if (only and name not in only) or n > a.rows:
             continue
         for kind in a.kinds.split(","):
@@ -215,7 +219,7 @@ def main():
                 continue
             with tempfile.TemporaryDirectory() as directory:
                 write(directory, name, make, n, kind, i)
-                base = losses(a.binary, directory, n, a.fits, a.epsilon, ["--method", "linear"])
+                base = losses(a.binary, directory, n, a.fits, a.epsilon, ["--method", a.against])
                 ours = losses(a.binary, directory, n, a.fits, a.epsilon, extra)
             error = np.sqrt((ours.std() / ours.mean()) ** 2 + (base.std() / base.mean()) ** 2) / np.sqrt(max(a.fits - 1, 1))
             ratio = ours.mean() / base.mean()

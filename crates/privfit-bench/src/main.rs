@@ -156,15 +156,16 @@ enum What {
     },
     /// Published tables: every published method with what it truly guarantees, next to ours; resumable
     #[command(after_help = "Examples:\n  privfit-bench tables convex --shared ../shared --out bench/convex\n  \
-privfit-bench tables sparse --shared ../shared --out bench/sparse\n\n\
+privfit-bench tables sparse --shared ../shared --out bench/sparse\n  \
+privfit-bench tables nonconvex --shared ../shared --out bench/nonconvex\n\n\
 Finished cells are kept in the output directory; a run that was stopped goes on where it was.")]
     Tables {
-        /// Which tables: convex, sparse
+        /// Which tables: convex, sparse, nonconvex
         which: String,
         /// Directory with data and schemas
         #[arg(long, default_value = "../shared")]
         shared: std::path::PathBuf,
-        /// Where CSV files, tables and plots go; bench/convex or bench/sparse by default
+        /// Where CSV files, tables and plots go; a directory in bench by default
         #[arg(long)]
         out: Option<std::path::PathBuf>,
         /// Only data sets whose name contains one of these
@@ -256,7 +257,8 @@ fn run(what: What) -> Result<(), Failure> {
             match which.as_str() {
                 "convex" => tables::run(&options),
                 "sparse" => tables::sparse::run(&options),
-                _ => Err(Failure::misuse(format!("no tables {which:?}: give convex or sparse"))),
+                "nonconvex" => tables::nonconvex::run(&options),
+                _ => Err(Failure::misuse(format!("no tables {which:?}: give convex, sparse or nonconvex"))),
             }
         }
         What::Gradient { rows, features, repeats } => gradient::run(rows, features, repeats.max(1)),

@@ -119,3 +119,27 @@ fn sparse_tables_are_resumable() {
     assert!(!missing.status.success());
     std::fs::remove_dir_all(dir).unwrap();
 }
+
+/// The tables on losses that are not convex, on generated rows: finished cells are kept, and a second run draws them again.
+#[test]
+fn nonconvex_tables_are_resumable() {
+    let dir = scratch("nonconvex-tables");
+    let out = dir.to_str().unwrap();
+    let all = ["tables", "nonconvex", "--only", "Synthetic-L", "--quick", "--shared", "nowhere", "--out", out];
+    let first = bench(&all);
+    assert!(first.status.success(), "{}", text(&first.stderr));
+    let cells = std::fs::read_to_string(dir.join("cells.csv")).unwrap();
+    // Two epsilons: thirteen methods, five points of two curves, four strengths of smoothing.
+    assert_eq!(cells.lines().count(), 1 + 2 * (13 + 10 + 4), "{cells}");
+    let numbers =
+        |cells: &str| -> Vec<String> { cells.lines().filter_map(|l| Some(l.rsplit_once(',')?.0.to_string())).collect() };
+    std::fs::write(dir.join("cells.csv"), &cells[..cells.len() - 40]).unwrap();
+    assert!(bench(&all).status.success());
+    assert_eq!(numbers(&std::fs::read_to_string(dir.join("cells.csv")).unwrap()), numbers(&cells));
+    let page = std::fs::read_to_string(dir.join("README.md")).unwrap();
+    assert!(page.contains("| 0.2 | storm-without-noise | none |") && page.contains("Tables 5.3 and 5.4"), "{page}");
+    assert!(std::fs::metadata(dir.join("plots/synthetic-l-cross_entropy-0.2.svg")).unwrap().len() > 1000);
+    let missing = bench(&["tables", "nonconvex", "--only", "a9a", "--shared", "nowhere", "--out", out]);
+    assert!(!missing.status.success());
+    std::fs::remove_dir_all(dir).unwrap();
+}

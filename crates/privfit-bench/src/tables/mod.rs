@@ -1,8 +1,9 @@
 //! `privfit-bench tables`: the published tables, the published methods rerun with what they truly guarantee, and ours. The convex
-//! ones are here, those of sparse methods in a directory of their own.
+//! ones are here, the others in directories of their own.
 
 mod accuracy;
 mod cell;
+pub(crate) mod nonconvex;
 mod printed;
 mod record;
 mod report;

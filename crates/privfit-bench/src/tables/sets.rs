@@ -34,15 +34,15 @@ pub(super) struct Entry {
 
 /// Every set.
 pub(super) const ALL: &[Entry] = &[
-    entry("Synthetic-L", "Synthetic-L", false, 0.1, 0, |_| generated(10_000, 20, 10, 1)),
+    entry("Synthetic-L", "Synthetic-L", false, 0.1, 0, |_| generated(10_000, 20, 10, 1, false)),
     entry("Adult", "Adult", false, 0.1, 0, |shared| table(shared, "adult", None)),
     entry("KDDCup99", "KDDCup99", false, 0.1, 0, |shared| table(shared, "kddcup99_10pct", Some(70_000))),
     entry("Covertype", "Covertype", false, 1.0, 1, |shared| table(shared, "covertype", None)),
-    entry("MNIST", "MNIST", false, 1.0, 1, |shared| mnist(shared, "0 1 2 3 4 5 6 7 8 9")),
-    entry("Synthetic-H 5000", "Synthetic-H", false, 0.1, 0, |_| generated(5_000, 5_000, 10, 2)),
-    entry("Synthetic-H 2000", "Synthetic-H", false, 0.1, 0, |_| generated(2_000, 2_000, 10, 3)),
+    entry("MNIST", "MNIST", false, 1.0, 1, |shared| mnist(shared, "0 1 2 3 4 5 6 7 8 9", "")),
+    entry("Synthetic-H 5000", "Synthetic-H", false, 0.1, 0, |_| generated(5_000, 5_000, 10, 2, false)),
+    entry("Synthetic-H 2000", "Synthetic-H", false, 0.1, 0, |_| generated(2_000, 2_000, 10, 3, false)),
     entry("Madelon", "Gisette", true, 0.1, 0, |shared| madelon(shared, false)),
-    entry("MNIST 4 against 9", "Gisette", true, 0.1, 0, |shared| mnist(shared, "4 9")),
+    entry("MNIST 4 against 9", "Gisette", true, 0.1, 0, |shared| mnist(shared, "4 9", "")),
     entry("PCMAC", "Real-sim", true, 0.1, 0, |shared| text(shared, "pcmac", 3_289, false, false)),
     entry("RCV1 sample", "RCV1", true, 0.1, 0, |shared| text(shared, "rcv1_sample", 47_236, true, false)),
     entry("Generated 4M x 23", "Industrial #1", true, 0.1, 2, |_| industrial(4_000_000, 23, 4)),
@@ -196,11 +196,12 @@ pub(super) fn all_rows(shared: &Path, name: &str) -> Result<(Set, Vec<Row>), Fai
     Ok((set, clear))
 }
 
-/// Digits, or two of them.
-fn mnist(shared: &Path, digits: &str) -> Result<Set, Failure> {
+/// Digits, or two of them; as an encoder has them, or as is usual for the method.
+pub(super) fn mnist(shared: &Path, digits: &str, encoder: &str) -> Result<Set, Failure> {
+    let encoder = if encoder.is_empty() { String::new() } else { format!("encoder = {encoder:?}\n") };
     let classes: Vec<String> = digits.split(' ').map(|d| format!("{d:?}")).collect();
     let schema = Schema::parse(&format!(
-        "[dataset]\nname = \"mnist\"\n[target]\nclasses = [{}]\n[features]\nkind = \"image\"\nshape = [28, 28]\nmax = 255\n",
+        "[dataset]\nname = \"mnist\"\n[target]\nclasses = [{}]\n[features]\nkind = \"image\"\nshape = [28, 28]\nmax = 255\n{encoder}",
         classes.join(", ")
     ))?;
     let data = shared.join("data");
@@ -247,6 +248,20 @@ pub(super) fn text(shared: &Path, name: &str, dimension: usize, own_split: bool,
     Ok(collector.finish(schema))
 }
 
+/// Index-value pairs with a split of their own, two classes, and a bound on rows.
+pub(super) fn own_files(shared: &Path, name: &str, classes: [&str; 2], dimension: usize, longest: f64) -> Result<Set, Failure> {
+    let schema = Schema::parse(&format!(
+        "[dataset]\nname = {name:?}\n[target]\nclasses = {classes:?}\n[features]\nkind = \"sparse\"\ndimension = {dimension}\n\
+         row_norm = {longest:.3}\n"
+    ))?;
+    let mut collector = Collector::new(&schema, true)?;
+    for (part, test) in [("train", false), ("test", true)] {
+        let source = Source { files: vec![shared.join("data").join(format!("{name}.{part}.libsvm.gz"))], labels: vec![] };
+        read(&source, &schema, &mut collector, |_, _, _| if test { Part::Test } else { Part::Train })?;
+    }
+    Ok(collector.finish(schema))
+}
+
 /// Random numbers for generated sets; nothing here is secret.
 struct Random(u64);
 
@@ -271,14 +286,14 @@ fn dense_schema(name: &str, d: usize, row_norm: f64) -> Result<Schema, Failure> 
 
 /// Two classes of two clusters each in `informative` directions that are mixed into a subspace, the rest noise; a hundredth of the
 /// labels is drawn anew. The recipe of the published generator, not its stream of random numbers.
-fn generated(n: usize, d: usize, informative: usize, seed: u64) -> Result<Set, Failure> {
+pub(super) fn generated(n: usize, d: usize, informative: usize, seed: u64, clear: bool) -> Result<Set, Failure> {
     let mut random = Random(seed << 32);
     let schema = dense_schema("synthetic", d, (2.0 * d as f64).sqrt())?;
     let centres: Vec<Vec<f64>> =
         (0..4).map(|_| (0..informative).map(|_| if random.uniform() < 0.5 { -2.0 } else { 2.0 }).collect()).collect();
     let mixes: Vec<Vec<f64>> =
         (0..4).map(|_| (0..informative * informative).map(|_| 2.0 * random.uniform() - 1.0).collect()).collect();
-    let mut collector = Collector::new(&schema, false)?;
+    let mut collector = Collector::new(&schema, clear)?;
     let (mut row, mut raw) = (Row::default(), vec![0f64; informative]);
     for i in 0..n {
         let cluster = (random.uniform() * 4.0) as usize % 4;

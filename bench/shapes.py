@@ -3,7 +3,7 @@
     cargo build --release && python3 bench/shapes.py [--epsilon 1] [--fits 6] [--only bent,zeros] [--set key=value ...]
 
 Every line is a table: rows, columns, kind of target, then the mean test loss of the linear default (or of another method, --against) and of the default, and the ratio of
-the two with its standard error over fits. The loss is the log loss of classes and the squared error of a number. Defaults are chosen
+the two with its standard error over fits. The loss is the log loss of classes (or the share of wrong ones, --measure error) and the squared error of a number. Defaults are chosen
 here, never on test rows of real tables. Needs numpy.
 """
 import argparse, json, os, subprocess, sys, tempfile
@@ -184,13 +184,13 @@ def run(command):
     return json.loads(done.stdout.strip().split("\n")[-1])
 
 
-def losses(binary, directory, n, fits, epsilon, extra):
+def losses(binary, directory, n, fits, epsilon, extra, measure):
     model, out = os.path.join(directory, "model.json"), []
     for _ in range(fits):
         run([binary, "fit", "--data", os.path.join(directory, "train.csv"), "--schema", os.path.join(directory, "schema.toml"), "--epsilon",
              str(epsilon), "--delta", repr(1 / n ** 2), "--out", model, "--force", "--format", "json", *extra])
         found = run([binary, "evaluate", "--model", model, "--data", os.path.join(directory, "test.csv"), "--format", "json"])
-        out.append(found["log_loss"] if "log_loss" in found else found["rmse"] ** 2)
+        out.append(1 - found["accuracy"] if measure == "error" else found["log_loss"] if "log_loss" in found else found["rmse"] ** 2)
     return np.array(out)
 
 
@@ -204,6 +204,7 @@ def main():
     a.add_argument("--rows", type=int, default=200_000, help="skip larger tables")
     a.add_argument("--make", type=int, default=0, help="every shape once, with so many rows")
     a.add_argument("--against", default="linear", help="method to compare the default with")
+    a.add_argument("--measure", default="loss", choices=["loss", "error"], help="error is the share of wrong classes")
     a.add_argument("--set", action="append", default=[], help="given to the default model too, together with --method additive")
     a = a.parse_args()
     only = [x for x in a.only.split(",") if x]
@@ -219,8 +220,8 @@ def main():
                 continue
             with tempfile.TemporaryDirectory() as directory:
                 write(directory, name, make, n, kind, i)
-                base = losses(a.binary, directory, n, a.fits, a.epsilon, ["--method", a.against])
-                ours = losses(a.binary, directory, n, a.fits, a.epsilon, extra)
+                base = losses(a.binary, directory, n, a.fits, a.epsilon, ["--method", a.against], a.measure)
+                ours = losses(a.binary, directory, n, a.fits, a.epsilon, extra, a.measure)
             error = np.sqrt((ours.std() / ours.mean()) ** 2 + (base.std() / base.mean()) ** 2) / np.sqrt(max(a.fits - 1, 1))
             ratio = ours.mean() / base.mean()
             print("| %s | %d | %s | %.4g | %.4g | %.3f ± %.3f |" % (name, n, kind, base.mean(), ours.mean(), ratio, ratio * error), flush=True)

@@ -7,6 +7,7 @@
 //! what they are divided by is one of them: no count of the records enters.
 
 use super::facts::PublicFacts;
+use super::network_measures::NetworkMeasures;
 use super::output::{Output, PrivateMetrics};
 use super::release::Release;
 use crate::additive::flat;
@@ -18,7 +19,6 @@ use crate::measure::{Kind, Measure};
 use crate::metric::Sums;
 use crate::model::LinearModel;
 use crate::model::Model;
-use crate::network::NetworkMeasures;
 use crate::schema::UnitOfPrivacy;
 use crate::training::epsilon;
 use privfit_kernel::account::{Adjacency, Event, Target, calibrate};

@@ -5,6 +5,8 @@ use super::normal;
 use super::pass::{Goal, backward, forward, weighted};
 use super::program::{Area, Kind, Program};
 use crate::error::Result;
+use std::cell::RefCell;
+use std::rc::Rc;
 
 /// Copies of an example in a step, and how they may differ from it: all public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +32,11 @@ impl Copies {
     pub(crate) fn room(self, input: Shape, trained: usize) -> usize {
         if self.are_made() { input.size() + trained } else { 0 }
     }
+}
+
+thread_local! {
+    /// The network that was asked for last: making its lists anew for every few examples would take longer than some networks do.
+    static LAST: RefCell<Option<(Vec<usize>, Rc<Network>)>> = const { RefCell::new(None) };
 }
 
 /// A network with everything that is public about it but its weights.
@@ -155,6 +162,28 @@ impl Network {
             network.limit_at_once(*at_once);
         }
         Some(network)
+    }
+
+    /// The same, without making its lists again if it is the one that this thread asked for last.
+    pub(crate) fn known(words: &[usize]) -> Rc<Network> {
+        LAST.with_borrow_mut(|last| match last {
+            Some((own, network)) if own == words => network.clone(),
+            _ => {
+                let network = Rc::new(Network::from_words(words).expect("words of a network"));
+                *last = Some((words.to_vec(), network.clone()));
+                network
+            }
+        })
+    }
+
+    /// Integers that stand for the network.
+    pub(crate) fn words(&self) -> &[usize] {
+        &self.words
+    }
+
+    /// Numbers of a row that enter.
+    pub(crate) fn inputs_of_a_row(&self) -> usize {
+        self.input.size()
     }
 
     /// Layers before the scores.

@@ -24,8 +24,6 @@ use super::normal;
 use super::pass::{Goal, backward, forward, weighted};
 use super::program::MOST_AT_ONCE;
 use privfit_kernel::{Blockwise, Clipping, UnitBlock};
-use std::cell::RefCell;
-use std::rc::Rc;
 
 /// Relative error of norms and sums, for one example.
 pub(crate) const ERROR: f64 = 2e-5;
@@ -68,22 +66,6 @@ enum Call<'a> {
     Weighted(&'a [f32]),
 }
 
-thread_local! {
-    /// The network that was asked for last: making its lists anew for every few examples would take longer than some networks do.
-    static LAST: RefCell<Option<(Vec<usize>, Rc<Network>)>> = const { RefCell::new(None) };
-}
-
-pub(super) fn network(words: &[usize]) -> Rc<Network> {
-    LAST.with_borrow_mut(|last| match last {
-        Some((own, network)) if own == words => network.clone(),
-        _ => {
-            let network = Rc::new(Network::from_words(words).expect("words of a network"));
-            *last = Some((words.to_vec(), network.clone()));
-            network
-        }
-    })
-}
-
 fn on_this_processor(call: &Call<'_>, blocks: &Blockwise<'_>, units: &UnitBlock<'_>, scratch: &mut [f32], out: &mut [f32]) {
     #[cfg(target_arch = "x86_64")]
     {
@@ -114,7 +96,7 @@ fn wide(call: &Call<'_>, blocks: &Blockwise<'_>, units: &UnitBlock<'_>, scratch:
 
 #[inline(always)]
 fn plain(call: &Call<'_>, blocks: &Blockwise<'_>, units: &UnitBlock<'_>, scratch: &mut [f32], out: &mut [f32]) {
-    let network = network(blocks.layout);
+    let network = Network::known(blocks.layout);
     let linear = !network.copies.are_made() && Linear::fits(&network, units);
     match call {
         Call::Norms if network.copies.are_made() => out[0] = augment::norm(&network, blocks.parameters, units, scratch),

@@ -8,27 +8,14 @@ use super::architecture::Network;
 use super::normal;
 use super::pass::{Goal, LONGEST_INPUT, derivative};
 use super::product::{LANES, padded};
-use super::program::MOST_AT_ONCE;
+use super::program::{MOST_AT_ONCE, MOST_SCORES};
 use privfit_kernel::UnitBlock;
-
-/// Most scores: sums of two examples, or of two groups of inputs, stay in registers.
-const MOST_SCORES: usize = 12;
 
 /// Groups of inputs whose weights stay in the first cache, while all examples go by; and a chain of squares in single precision.
 const PART: usize = 64;
 
 /// Rows that are asked for before they are read.
 const AHEAD: usize = 4;
-
-/// Whether a network with so many inputs and scores has this way.
-pub(super) fn takes(inputs: usize, scores: usize) -> bool {
-    inputs > 0 && scores <= MOST_SCORES
-}
-
-/// Numbers of working memory.
-pub(super) fn room(inputs: usize, scores: usize, at_once: usize) -> usize {
-    2 * padded(inputs) + at_once * scores * (LANES + 2)
-}
 
 /// What both passes need.
 pub(super) struct Linear<'a> {

@@ -1,7 +1,6 @@
 //! A network as steps over working memory: places of activations and of weights, all of them public sizes.
 
 use super::layer::{Layer, Shape};
-use super::linear;
 use super::product::{LANES, padded};
 use crate::error::{Error, Result};
 
@@ -11,6 +10,8 @@ pub(crate) const MOST_AT_ONCE: usize = 128;
 const LAYERS_AT_ONCE: usize = 64;
 /// At the least, however large what they need.
 const LEAST_AT_ONCE: usize = 8;
+/// Most scores of networks that are scores alone and read cells where they lie: their sums for two examples stay in registers.
+pub(super) const MOST_SCORES: usize = 12;
 /// Numbers of working memory that stay in the second cache.
 const CACHED: usize = 150_000;
 
@@ -344,10 +345,10 @@ impl Program {
         }
         let (windows_at, sum_at) = (at, at + windows);
         let mut scratch = sum_at + sum;
-        let across = (alone && linear::takes(size, scores)).then_some(prepared);
+        let across = (alone && reads_cells(size, scores)).then_some(prepared);
         if across.is_some() {
             prepared += scores * (padded(size) + 1);
-            scratch = scratch.max(linear::room(size, scores, at_once));
+            scratch = scratch.max(cells_room(size, scores, at_once));
         }
         Ok(Program {
             input,
@@ -426,6 +427,16 @@ impl Program {
         }
         out
     }
+}
+
+/// Whether scores alone, of so many inputs, are computed from cells where they lie (`linear.rs`).
+fn reads_cells(inputs: usize, scores: usize) -> bool {
+    inputs > 0 && scores <= MOST_SCORES
+}
+
+/// Numbers of working memory for that: maps of inputs, and of every example its sums over lanes, its derivatives, and these weighted.
+fn cells_room(inputs: usize, scores: usize, at_once: usize) -> usize {
+    2 * padded(inputs) + at_once * scores * (LANES + 2)
 }
 
 /// Whether nothing but the shape of rows changes before the scores.

@@ -58,7 +58,7 @@ const OTHERS: [(&str, &str, &str); 6] = [
     ("privfit/src/request.rs", "poisson", "a kind of sampling there"),
     ("privfit-cli/src/verb/account/mod.rs", "objective", "the same mechanism as a flag"),
     ("privfit-cli/src/args/fit.rs", "network", "the kind of a model in a job file"),
-    ("privfit-data/src/schema/mod.rs", "mean", "a key of a schema: the mean of the pixels"),
+    ("privfit-data/src/schema/parse.rs", "mean", "a key of a schema: the mean of the pixels"),
     ("privfit/src/job/tune.rs", "poisson", "a distribution of the number of runs"),
 ];
 

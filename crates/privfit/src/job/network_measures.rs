@@ -1,11 +1,10 @@
-//! Measures of a network on records, for private metrics and private tuning (`job/evaluate.rs` has the claim).
+//! Measures of a network on records, for private metrics and private tuning (`evaluate.rs` has the claim).
 //!
 //! Every unit is computed by itself, in working memory that was cleared, and its measures are clipped on the integers: nothing rests on how exact the scores are, so that the sum has
 //! the grade `exact`.
 
-use super::architecture::Network;
-use super::pass::forward;
 use crate::measure::{Kind, Measure};
+use crate::network::Network;
 use privfit_kernel::{Blockwise, Clipping, UnitBlock};
 
 /// What is summed over the records: lists that a `Blockwise` borrows.
@@ -15,22 +14,20 @@ pub(crate) struct NetworkMeasures {
     /// What is measured, the number of the loss, classes, how many numbers the loss has, these, and the words of the network.
     layout: Vec<usize>,
     prepared: Vec<f32>,
-    scratch: usize,
     labels: (f32, f32),
 }
 
 impl NetworkMeasures {
     /// Of a network with its weights in place.
     pub(crate) fn new(measure: &Measure, network: &Network, prepared: &[f32]) -> NetworkMeasures {
-        // One example at a time needs little working memory, and all of it is cleared for every one.
+        // One example at a time needs little working memory.
         let mut network = network.clone();
         network.limit_at_once(1);
         let mut layout = vec![measure.kind as usize, measure.loss, measure.classes, measure.loss_parameters.len()];
         layout.extend(measure.loss_parameters.iter().map(|x| x.to_bits() as usize));
-        layout.extend(&network.words);
+        layout.extend(network.words());
         let labels = if measure.classes == 0 { (-1.0, 1.0) } else { (0.0, measure.classes as f32 - 1.0) };
-        let scratch = measure.kind.dimension() + network.program.scratch;
-        NetworkMeasures { kind: measure.kind, layout, prepared: prepared.to_vec(), scratch, labels }
+        NetworkMeasures { kind: measure.kind, layout, prepared: prepared.to_vec(), labels }
     }
 
     /// Sums of measures.
@@ -44,7 +41,7 @@ impl NetworkMeasures {
             labels: self.labels,
             parameters: &self.prepared,
             layout: &self.layout,
-            scratch: self.scratch,
+            scratch: self.kind.dimension(),
             at_once: 1,
             norms,
             weighted,
@@ -56,14 +53,11 @@ impl NetworkMeasures {
 fn norms(blocks: &Blockwise<'_>, units: &UnitBlock<'_>, scratch: &mut [f32], out: &mut [f32]) {
     let [kind, loss, classes, count, rest @ ..] = blocks.layout else { return };
     let (numbers, words) = rest.split_at(*count);
-    let (measures, scratch) = scratch.split_at_mut(blocks.dimension);
-    let network = super::blocks::network(words);
-    let mut row = vec![0f32; network.input.size()];
+    let measures = &mut scratch[..blocks.dimension];
+    let network = Network::known(words);
+    let mut row = vec![0f32; network.inputs_of_a_row()];
     units.copy_rows(1.0, 0.0, &mut row);
-    network.enter(&network.inputs(blocks.parameters, &row), scratch);
-    forward(&network.program, blocks.parameters, scratch, 1);
-    let output = network.program.output;
-    let scores: Vec<f64> = scratch[output.at..][..network.scores].iter().map(|s| f64::from(*s)).collect();
+    let scores: Vec<f64> = network.scores(blocks.parameters, &row).iter().map(|s| f64::from(*s)).collect();
     let loss_parameters: Vec<f64> = numbers.iter().map(|bits| f64::from_bits(*bits as u64)).collect();
     let measure = Measure { kind: Kind::of(*kind), loss: *loss, classes: *classes, loss_parameters: &loss_parameters };
     measures.fill(0.0);

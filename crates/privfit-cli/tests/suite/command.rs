@@ -394,6 +394,7 @@ fn methods_are_listed() {
         "noisy-gd",
         "noisy-sgd",
         "noisy-projected-sgd",
+        "correlated-noise",
         "random-round-sgd",
         "recursive-momentum",
         "frank-wolfe",

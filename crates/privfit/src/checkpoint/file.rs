@@ -91,6 +91,12 @@ impl CheckpointFile {
 
     /// What came of the run is durable elsewhere: the file goes.
     pub fn finish(self) -> Result<()> {
+        // There may be keys in it. What a disk keeps of files that were replaced is the disk's matter.
+        let length = self.held.metadata().map_or(0, |there| there.len());
+        if let Ok(mut file) = std::fs::OpenOptions::new().write(true).open(&self.path) {
+            use std::io::Write;
+            let _ = file.write_all(&vec![0; length as usize]).and_then(|()| file.sync_all());
+        }
         let gone = std::fs::remove_file(&self.path).map_err(|e| e.to_string());
         gone.and_then(|()| sync_directory(&self.path).map_err(|e| e.to_string())).map_err(|why| {
             Error::output(format!(

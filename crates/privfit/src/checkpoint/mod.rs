@@ -7,6 +7,9 @@
 //! nobody, and making it again with fresh noise is its first release. What is in one is never made again: a run goes on after it, with these
 //! numbers to the bit.
 //!
+//! *Correlated noise.* The one exception: steps whose noise takes back that of earlier steps go on with the keys of that noise, which are in `Executed` (`has_keys`). Keys depend on no record, but with them the noise can be
+//! taken off what was released: such a file is as confidential as the records, is written for its owner alone, and is overwritten before it goes. A ledger, which others read, keeps none.
+//!
 //! *Once.* Two processes that go on from the same checkpoint would release the same steps twice. In a ledger that can't happen
 //! (`privfit_ledger::attempt`). A file is held by the process that uses it (`file.rs`), but a copy of it is another file: without a ledger
 //! nobody notices, as nobody notices a second run.

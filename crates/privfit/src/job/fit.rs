@@ -286,6 +286,10 @@ impl Release for Prepared {
         self.method.can.resumable
     }
 
+    fn keeps_keys(&self) -> bool {
+        self.plan.keeps_keys()
+    }
+
     fn run_kept(
         &self,
         data: Dataset,

@@ -32,13 +32,18 @@ pub struct CheckpointArguments<'a> {
 
 impl CheckpointArguments<'_> {
     /// What is kept of a job with this digest and so many steps, or why it can't be; without a digest it can't be stopped.
-    pub(crate) fn check(&self, job: Option<String>, steps: u64, has_ledger: bool) -> Result<Kept> {
+    /// `keys`: there are keys of noise in it.
+    pub(crate) fn check(&self, job: Option<String>, steps: u64, has_ledger: bool, keys: bool) -> Result<Kept> {
         let Some(job) = job else {
             let text = "this job can't be stopped and gone on with: leave out ";
             let error = Error::misuse(text).naming("checkpoint");
             let able = method::ALL.iter().find(|m| m.can.resumable);
             return Err(able.map_or(error.clone(), |m| error.text(", or fit with ").give("method", m.name)));
         };
+        if keys && has_ledger {
+            let text = "a checkpoint of correlated noise has its keys, which are as confidential as the records, and a ledger is read by others: leave out ";
+            return Err(Error::misuse(text).naming("checkpoint").text(", or give ").give("set", "correlated=false"));
+        }
         match (self.place, has_ledger) {
             (CheckpointPlace::File(_), true) => {
                 return Err(Error::misuse(

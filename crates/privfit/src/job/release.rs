@@ -41,6 +41,10 @@ pub trait Release {
     fn resumable(&self) -> bool {
         false
     }
+    /// Whether what is kept has keys of noise, and is as confidential as the records.
+    fn keeps_keys(&self) -> bool {
+        false
+    }
     /// The same as `run`, where the run is kept in between and goes on from what was kept; only where it is `resumable`.
     fn run_kept(
         &self,
@@ -312,7 +316,7 @@ fn lead(release: &dyn Release, mut context: Context<'_>, begin: &dyn Fn() -> Res
     let kept = context
         .checkpoint
         .as_ref()
-        .map(|c| c.check(release.run_digest(context.entropy), release.steps(), has_ledger))
+        .map(|c| c.check(release.run_digest(context.entropy), release.steps(), has_ledger, release.keeps_keys()))
         .transpose()?;
     let mut file = context.checkpoint.as_ref().zip(kept.as_ref()).map_or(Ok(None), |(c, kept)| c.find(kept))?;
     // Where all steps are done the file may be there already: whoever wrote it did not live to say so.

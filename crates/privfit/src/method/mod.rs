@@ -4,6 +4,8 @@
 pub(crate) mod additive;
 pub mod auto;
 mod block_learner;
+pub(crate) mod correlated_noise;
+mod correlation;
 mod direction;
 mod end_noise;
 pub(crate) mod frank_wolfe;
@@ -401,6 +403,10 @@ pub trait Plan: Send + Sync {
     fn learn_kept(&self, run: &mut Run<'_>, progress: &dyn Fn(), _: &mut dyn Checkpoints) -> Result<Learned> {
         self.learn(run, progress)
     }
+    /// Whether what is kept of a run under way has keys of its noise, so that it is as confidential as the records.
+    fn keeps_keys(&self) -> bool {
+        false
+    }
     /// What the numbers of `run` say.
     fn learned(&self, numbers: Vec<f64>) -> Learned {
         Learned::Weights(numbers, None)
@@ -445,6 +451,7 @@ pub const ALL: &[Method] = &[
     noisy_gd::METHOD,
     noisy_sgd::METHOD,
     noisy_projected_sgd::METHOD,
+    correlated_noise::METHOD,
     random_round_sgd::METHOD,
     recursive_momentum::METHOD,
     frank_wolfe::METHOD,

@@ -20,6 +20,9 @@
 //! average of those of the copies, which is brought to the clip once: it adds a vector no longer than the clip, as without copies, and everything about privacy stays as it is. Coins are keyed by
 //! a secret of the step and by the index of the record, so that no other record can move them, and the bound holds for all that they may show (`network/augment.rs`, with the error of the arithmetic).
 //!
+//! *Fixed batches.* With `correlated` nothing is sampled: records are in fixed batches, and noise is correlated over the steps, all of which are one Gaussian release (`correlated.rs` of the kernel). Where it is not said,
+//! it is done where a forecast from public facts has clearly less noise in the answer than samples leave (`correlation.rs`). A checkpoint then has keys of noise and is as confidential as the records.
+//!
 //! *Checkpoints.* Weights, moments, the sum of the last iterates, and scales and shifts of inputs are functions of the noisy sums so far, and are all that later steps need. Kept after a
 //! step, they are the same numbers in another process, to the bit (`checkpoint/mod.rs`): what inputs are normalised with is released once. Coins of copies are drawn anew at each step, and nothing of
 //! them is kept.
@@ -37,6 +40,7 @@ mod copies;
 
 mod memory;
 
+use super::correlation;
 use super::settings::settings;
 use super::{Capabilities, Learned, Method, Plan, Problem, rounded};
 use crate::checkpoint::{Checkpoints, State};
@@ -46,9 +50,9 @@ use crate::network::normal::{Moments, Normal};
 use crate::network::{History, Layer, Network, NetworkModel, Pretrained, Recorder, layers_of, usual_layers};
 use crate::schema::{Features, Scaling, Task};
 use crate::solve::laplacian::variance_factor;
-use privfit_kernel::account::{Adjacency, Event, calibrate};
+use privfit_kernel::account::{Adjacency, Event, Factor, Participation, calibrate};
 use privfit_kernel::engine::Needs;
-use privfit_kernel::{Blockwise, Clipping, Gaussian, Mechanism, Numerics, Rate, Run, planned_step};
+use privfit_kernel::{Blockwise, Clipping, CorrelatedGaussian, Gaussian, Mechanism, Numerics, Rate, Run, planned_step};
 use std::sync::Arc;
 
 settings! {
@@ -86,6 +90,12 @@ settings! {
         flip: Option<bool> = None, 0.0..=1.0;
         /// strength of Laplacian smoothing of the noisy sums, each layer's weights on a ring of their own
         smoothing: f64 = 0.0, 0.0..=1e6;
+        /// whether noise is correlated over steps through fixed batches, not independent on samples
+        correlated: Option<bool> = None, 0.0..=1.0;
+        /// bands of the inverse square root that correlates noise: how many steps take noise back, and 1
+        bands: Option<u64> = None, 1.0..=64.0;
+        /// part of the last noise that a step takes back, in place of bands
+        taken_back: Option<f64> = None, 0.0..=1.0;
     }
 }
 
@@ -121,6 +131,12 @@ pub(crate) const METHOD: Method = Method {
                  from this noisy sum. Its privacy loss is composed with that of the steps.",
             ),
             (
+                correlation::BATCHES,
+                "Here nothing is sampled: records are in fixed batches, drawn once, and every epoch goes through them in the same order, so that a record is in every b-th step. Step t releases its sum \
+                 with the noise z_t less a fixed part of the noise before, rounded to the grid; 1 and the parts that are taken back are the bands of a matrix C^-1. All T steps are one Gaussian release: \
+                 a record moves C times all sums by at most C's sensitivity over such participations times its length, and rounding by at most |C| sqrt(T d) grid steps, which is added.",
+            ),
+            (
                 copies::COUNT,
                 "The gradient of a record is the average over copies of its picture that are moved, or mirrored, at random, and is brought to length C once, after the average. Which copies are made \
                  follows from random numbers of the step and of the record's index alone: whatever they are, a record adds a vector of length C or below, and changes no other record's.",
@@ -145,6 +161,8 @@ const CENTRE: f64 = 0.02;
 const SCORE_NOISE: f64 = 4.5;
 /// Passes of a linear model over those of others, whose examples cost more time.
 const LINEAR_PASSES: f64 = 1.5;
+/// Correlated noise is taken where the forecast of its deviation is below this part of that of samples: the forecast knows quadratic losses only, and keys of noise make checkpoints confidential.
+const TAKEN_BELOW: f64 = 0.9;
 /// Least second moment of Adam, over the variance of the noise in it.
 const LEAST: f64 = 0.01;
 
@@ -155,6 +173,8 @@ struct Networks {
     settings: NetworkSettings,
     mechanism: Gaussian,
     sampled: Option<Rate>,
+    /// Noise that is correlated over the steps, in the place of samples.
+    correlated: Option<CorrelatedGaussian>,
     steps: u64,
     learning_rate: f64,
     /// Sums are divided by this public number.
@@ -166,6 +186,30 @@ struct Networks {
     event: Event,
     loss: &'static str,
     loss_parameters: Vec<f64>,
+}
+
+/// The noise of all steps, and what it costs.
+struct StepNoise {
+    mechanism: Gaussian,
+    sampled: Option<Rate>,
+    correlated: Option<CorrelatedGaussian>,
+    event: Event,
+    divide: f64,
+}
+
+/// The learning rate of a step, from 0.
+fn rate_of_step(settings: &NetworkSettings, learning_rate: f64, steps: u64, step: u64) -> f64 {
+    let (at, all) = ((step + 1) as f64, steps as f64);
+    let grows = if settings.warm_up > 0.0 { (at / (settings.warm_up * all)).min(1.0) } else { 1.0 };
+    let left = (all - at + 1.0) / all;
+    let shrinks = if settings.decay > 0.0 { (left / settings.decay).min(1.0) } else { 1.0 };
+    learning_rate * grows * shrinks
+}
+
+/// The first step, from 0, whose weights are in the average at the end; the last one where none are.
+fn averaged_from(settings: &NetworkSettings, steps: u64) -> u64 {
+    let first = (0..steps).find(|step| (step + 1) as f64 > (1.0 - settings.averaged) * steps as f64);
+    first.unwrap_or(steps.saturating_sub(1))
 }
 
 /// How inputs are normalised.
@@ -239,28 +283,66 @@ fn networks(problem: &Problem) -> Result<Networks> {
             "frozen layers know their inputs as they were on the public rows, and normalise would change them: leave normalise out, or state mean and deviation in the schema",
         ));
     }
-    let make = |nm: f64| -> Result<(Gaussian, Event)> {
-        let mechanism = match settings.exact {
-            true => Gaussian::new(clip, nm, problem.rows)?,
-            false => Gaussian::for_blocks(clip, network.error(), nm, problem.rows, network.trained())?,
-        };
-        let steps = planned_step(&mechanism, network.trained(), sampled).repeated(steps);
-        let event = match &inputs {
-            Inputs::Plain | Inputs::Public(_) => steps,
-            Inputs::Released(moments, first) => Event::Compose(vec![first.event(moments.dimension()), steps]),
-        };
-        Ok((mechanism, event))
+    let of_step = |nm: f64| match settings.exact {
+        true => Gaussian::new(clip, nm, problem.rows),
+        false => Gaussian::for_blocks(clip, network.error(), nm, problem.rows, network.trained()),
     };
-    let multiplier = calibrate(problem.target, |nm| make(nm).map(|m| m.1), problem.adjacency)?;
-    let (mechanism, event) = make(multiplier)?;
+    let whole = |steps: Event| match &inputs {
+        Inputs::Plain | Inputs::Public(_) => steps,
+        Inputs::Released(moments, first) => Event::Compose(vec![first.event(moments.dimension()), steps]),
+    };
+    let samples = || -> Result<StepNoise> {
+        let event = |nm: f64| Ok::<_, Error>(whole(planned_step(&of_step(nm)?, network.trained(), sampled).repeated(steps)));
+        let mechanism = of_step(calibrate(problem.target, event, problem.adjacency)?)?;
+        let event = whole(planned_step(&mechanism, network.trained(), sampled).repeated(steps));
+        Ok(StepNoise { mechanism, sampled, correlated: None, event, divide: n * rate * clip })
+    };
+    let schedule = correlation::Schedule {
+        rates: (0..steps).map(|step| rate_of_step(&settings, learning_rate, steps, step)).collect(),
+        momentum: settings.momentum,
+        averaged_from: averaged_from(&settings, steps) as usize,
+    };
+    let directions = schedule.directions();
+    let batches = || -> Result<StepNoise> {
+        let batches = (1.0 / rate).round().max(1.0) as u32;
+        let participation = Participation::epochs(steps, u64::from(batches));
+        let factor = correlation::factor(settings.bands, settings.taken_back, participation, &directions)?;
+        let of_run = |nm: f64| CorrelatedGaussian::new(of_step(nm)?, factor.clone(), steps, batches, network.trained());
+        let multiplier = calibrate(problem.target, |nm| Ok::<_, Error>(whole(of_run(nm)?.event())), problem.adjacency)?;
+        let (mechanism, run) = (of_step(multiplier)?, of_run(multiplier)?);
+        let event = whole(run.event());
+        Ok(StepNoise { mechanism, sampled: None, correlated: Some(run), event, divide: n * clip / f64::from(batches) })
+    };
+    let asked = settings.bands.is_some() || settings.taken_back.is_some();
+    let StepNoise { mechanism, sampled, correlated, event, divide } = match settings.correlated {
+        Some(false) if asked => {
+            return Err(Error::misuse("bands and taken_back are for correlated noise: leave them out, or give ")
+                .give("set", "correlated=true"));
+        }
+        Some(true) => batches()?,
+        None if asked => batches()?,
+        // All examples in every step: there is nothing to sample, and one batch.
+        _ if sampled.is_none() => samples()?,
+        Some(false) => samples()?,
+        None => {
+            let (one, other) = (samples()?, batches()?);
+            let forecast = |noise: &StepNoise| {
+                let independent = Factor::INDEPENDENT;
+                let factor = noise.correlated.as_ref().map_or(&independent, |run| run.factor());
+                (noise.mechanism.standard_deviation() / noise.divide).powi(2) * correlation::noise_of_answer(&directions, factor)
+            };
+            if forecast(&other).sqrt() < TAKEN_BELOW * forecast(&one).sqrt() { other } else { one }
+        }
+    };
     Ok(Networks {
         network,
         pretrained: problem.pretrained.clone(),
         mechanism,
         sampled,
+        correlated,
         steps,
         learning_rate,
-        divide: n * rate * clip,
+        divide,
         clip,
         inputs,
         share,
@@ -375,11 +457,13 @@ impl Networks {
 
     /// The learning rate of a step, from 0.
     fn rate(&self, step: u64) -> f64 {
-        let (at, all) = ((step + 1) as f64, self.steps as f64);
-        let grows = if self.settings.warm_up > 0.0 { (at / (self.settings.warm_up * all)).min(1.0) } else { 1.0 };
-        let left = (all - at + 1.0) / all;
-        let shrinks = if self.settings.decay > 0.0 { (left / self.settings.decay).min(1.0) } else { 1.0 };
-        self.learning_rate * grows * shrinks
+        rate_of_step(&self.settings, self.learning_rate, self.steps, step)
+    }
+
+    /// Standard deviation of the noise in the average gradient of a step: correlated noise has some of earlier steps in it.
+    fn step_deviation(&self) -> f64 {
+        let more = self.correlated.as_ref().map_or(1.0, correlation::step_noise);
+        more * self.mechanism.standard_deviation() / self.divide
     }
 
     /// Where the descent begins.
@@ -388,7 +472,7 @@ impl Networks {
         // Scores of frozen layers are a linear model, which begins at nothing.
         let weights = if self.network.frozen { vec![0.0; d] } else { self.network.initial() };
         Iterate {
-            recorder: Recorder::new(self.steps, self.mechanism.standard_deviation() / self.divide, &weights),
+            recorder: Recorder::new(self.steps, self.step_deviation(), &weights),
             weights,
             first: vec![0.0; d],
             second: vec![0.0; if self.settings.adam { d } else { 0 }],
@@ -417,8 +501,7 @@ impl Networks {
         let sum = smoothed.as_deref().unwrap_or(sum);
         if self.settings.adam {
             // Both moments begin at zero, which is taken out; of the second, what is known to be noise as well.
-            let noise_variance = (self.mechanism.standard_deviation() / self.divide).powi(2)
-                * variance_factor(self.network.trained(), self.settings.smoothing);
+            let noise_variance = self.step_deviation().powi(2) * variance_factor(self.network.trained(), self.settings.smoothing);
             let t = (step + 1) as i32;
             let [one, two] = ADAM.map(|keep| 1.0 - keep.powi(t));
             for (((w, m), v), s) in at.weights.iter_mut().zip(&mut at.first).zip(&mut at.second).zip(sum) {
@@ -435,7 +518,7 @@ impl Networks {
             }
         }
         at.recorder.step(released, self.divide, rate, &at.weights);
-        if (step + 1) as f64 > (1.0 - self.settings.averaged) * self.steps as f64 {
+        if self.settings.averaged > 0.0 && step >= averaged_from(&self.settings, self.steps) {
             at.averaged += 1.0;
             at.average.iter_mut().zip(&at.weights).for_each(|(a, w)| *a += w);
         }
@@ -453,8 +536,12 @@ impl Networks {
         let everyone = run.everyone()?;
         if let Some(State { steps, executed, numbers }) = kept.as_mut().and_then(|kept| kept.found()) {
             at.fill(numbers)?;
-            // Each step is one release, after the one for the inputs where there is one; the plan admits them here for good.
-            if executed.count() != self.before_steps() + steps {
+            // Each step is one release, or all of them are one, after the one for the inputs where there is one; the plan admits them here for good.
+            let (releases, correlated) = match self.correlated {
+                None => (steps, None),
+                Some(_) => (1, Some(steps)),
+            };
+            if executed.count() != self.before_steps() + releases || executed.correlated_steps() != correlated {
                 return Err(not_ours());
             }
             run.resume(&executed)?;
@@ -462,19 +549,25 @@ impl Networks {
         } else {
             at.normal = self.normal(run)?;
         }
+        if let Some(correlated) = &self.correlated {
+            run.begin_correlated(correlated)?;
+        }
         for step in done..self.steps {
             let prepared = self.network.prepare_normal(&self.whole(&at.weights), &at.normal);
             let blocks = Blockwise { exact: self.settings.exact, ..self.network.blocks(&prepared, clipping) };
-            let sum = run.at(&self.mechanism, |run, scale| {
-                let noise = run.draw(&scale, d)?;
-                let value = match self.sampled {
-                    // Coins of copies are keyed by the batch: every step has one of its own.
-                    None if self.network.copies.are_made() => run.everyone()?.sum_blocks(&noise, &blocks)?,
-                    None => everyone.sum_blocks(&noise, &blocks)?,
-                    Some(rate) => run.poisson(rate)?.sum_blocks(&noise, &blocks)?,
-                };
-                run.release(noise, &value)
-            })?;
+            let sum = match self.correlated {
+                Some(_) => run.correlated_step(|batch, noise| batch.sum_blocks(noise, &blocks))?,
+                None => run.at(&self.mechanism, |run, scale| {
+                    let noise = run.draw(&scale, d)?;
+                    let value = match self.sampled {
+                        // Coins of copies are keyed by the batch: every step has one of its own.
+                        None if self.network.copies.are_made() => run.everyone()?.sum_blocks(&noise, &blocks)?,
+                        None => everyone.sum_blocks(&noise, &blocks)?,
+                        Some(rate) => run.poisson(rate)?.sum_blocks(&noise, &blocks)?,
+                    };
+                    run.release(noise, &value)
+                })?,
+            };
             self.step(&mut at, step, &sum);
             if let Some(kept) = kept.as_mut().filter(|kept| kept.due(step + 1)) {
                 kept.keep(State { steps: step + 1, executed: run.executed()?, numbers: at.numbers() })?;
@@ -551,7 +644,12 @@ impl Plan for Networks {
     }
 
     fn needs(&self) -> Needs {
-        Needs::Sums
+        // Owners would each round a part of the noise that is taken back.
+        if self.correlated.is_some() { Needs::Totals } else { Needs::Sums }
+    }
+
+    fn keeps_keys(&self) -> bool {
+        self.correlated.is_some()
     }
 
     fn describe(&self) -> Vec<(&'static str, String)> {
@@ -582,6 +680,9 @@ impl Plan for Networks {
         if let Some(rate) = self.sampled {
             out.push(("sampling rate", rounded(rate.value())));
         }
+        if let Some(run) = &self.correlated {
+            out.extend(correlation::described(run));
+        }
         match &self.inputs {
             Inputs::Plain => {}
             Inputs::Public(_) => out.push(("inputs", "normalised by the mean and deviation of the schema".into())),
@@ -607,6 +708,9 @@ impl Plan for Networks {
     }
 
     fn gradient_noise(&self) -> f64 {
+        if let Some(run) = &self.correlated {
+            return correlation::gradient_noise(run);
+        }
         let fraction = self.sampled.map_or(1.0, |r| r.value());
         self.mechanism.standard_deviation() / fraction / (self.steps as f64).sqrt()
     }
@@ -732,6 +836,40 @@ mod tests {
         assert!(found <= 1.0 && found > 0.98, "{found}");
         let free = networks_of(&schema, &[("steps", 3.0), ("normalise", 0.0)]);
         assert!(matches!(&free.event, Event::Repeat { times: 3, .. }) && sentences(&free).is_empty());
+    }
+
+    /// All steps are one release where noise is correlated, after that of the moments; samples are taken where their forecast is as good. A certificate says which.
+    #[test]
+    fn correlated_noise_is_taken_where_its_forecast_is_better() {
+        let text =
+            format!("[dataset]\nname = \"t\"\n[target]\n{CLASSES}\n[features]\nkind = \"image\"\nshape = [28, 28]\nmax = 255\n");
+        let schema = Schema::parse(&text).unwrap();
+        let of = |epsilon: f64, set: &[(&str, f64)]| plan(&schema, "network", "softmax", 60_000, epsilon, set);
+        let line = |plan: &dyn Plan, name: &str| plan.describe().iter().find(|l| l.0 == name).map(|l| l.1.clone());
+        for (epsilon, correlated) in [(1.0, false), (8.0, true)] {
+            let chosen = of(epsilon, &[]).plan;
+            assert_eq!(line(chosen.as_ref(), correlation::BATCHES).is_some(), correlated, "{epsilon}");
+            assert_eq!(line(chosen.as_ref(), "sampling rate").is_none(), correlated, "{epsilon}");
+            let needs = if correlated { Needs::Totals } else { Needs::Sums };
+            assert!(chosen.needs() == needs && chosen.keeps_keys() == correlated);
+        }
+        let asked = of(1.0, &[("correlated", 1.0), ("bands", 4.0), ("normalise", 0.1)]).plan;
+        assert!(
+            matches!(asked.event(), Event::Compose(all) if all.len() == 2 && matches!(all[1], Event::DiscreteGaussian { .. }))
+        );
+        assert!(line(asked.as_ref(), "noise that a step takes back").unwrap().contains("3 steps before"));
+        let lines: Vec<_> = asked.describe().into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+        assert!(super::super::also(METHOD.name, &lines).iter().any(|s| s.contains("All T steps are one Gaussian release")));
+        for (set, says) in [
+            (&[("correlated", 0.0), ("bands", 2.0)][..], "leave them out"),
+            (&[("taken_back", 0.5), ("bands", 2.0)], "give one of them"),
+        ] {
+            let problem = Problem {
+                settings: super::super::Settings(set.iter().map(|(k, v)| (k.to_string(), *v)).collect()),
+                ..of(1.0, &[("correlated", 0.0)]).problem
+            };
+            assert!(networks(&problem).err().unwrap().to_string().contains(says));
+        }
     }
 
     /// Stated moments: a network sees (pixel - mean) / deviation, at no cost; paying for them as well is refused.

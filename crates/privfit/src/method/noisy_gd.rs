@@ -17,6 +17,7 @@
 //!
 //! *Reference.* Song, Chaudhuri, Sarwate 2013; Bassily, Smith, Thakurta 2014; exact composition of Dong, Roth, Su 2019.
 
+use super::correlation;
 use super::direction::Direction;
 use super::offset::{self, Offset};
 use super::recursion::Recursive;
@@ -28,7 +29,7 @@ use crate::method::settings::settings;
 use crate::schema::Task;
 use privfit_kernel::account::{Event, calibrate};
 use privfit_kernel::engine::Needs;
-use privfit_kernel::{Gaussian, Loss, Rate, Run, planned_step};
+use privfit_kernel::{CorrelatedGaussian, Gaussian, Loss, Rate, Run, planned_step};
 
 settings! {
     /// Settings of noisy gradient descent.
@@ -140,6 +141,8 @@ pub(super) struct Steps {
     pub(super) losses: Vec<Loss>,
     pub(super) mechanism: Gaussian,
     pub(super) sampled: Option<Rate>,
+    /// Noise that is correlated over the steps, on fixed batches in the place of samples.
+    pub(super) correlated: Option<CorrelatedGaussian>,
     pub(super) steps: u64,
     /// Length of the step of that number, counted from 1, for the average gradient.
     pub(super) rate: Box<dyn Fn(u64) -> f64 + Send + Sync>,
@@ -270,6 +273,7 @@ pub(super) fn plan(problem: &Problem, settings: NoisyGdSettings, sampling: Optio
         losses,
         mechanism,
         sampled,
+        correlated: None,
         steps,
         rate: Box::new(move |step| schedule(step).0),
         momentum: Box::new(move |step| again(step).1),
@@ -291,7 +295,8 @@ impl Plan for Steps {
     }
 
     fn needs(&self) -> Needs {
-        Needs::Sums
+        // Owners would each round a part of the noise that is taken back.
+        if self.correlated.is_some() { Needs::Totals } else { Needs::Sums }
     }
 
     fn describe(&self) -> Vec<(&'static str, String)> {
@@ -309,6 +314,7 @@ impl Plan for Steps {
         if let Some(rate) = self.sampled {
             out.push(("sampling rate", rounded(rate.value())));
         }
+        out.extend(self.correlated.iter().flat_map(correlation::described));
         out.extend(self.offset.as_ref().map(Offset::describe));
         out.extend(self.direction.describe());
         out.extend(self.recursive.iter().flat_map(Recursive::describe));
@@ -316,6 +322,9 @@ impl Plan for Steps {
     }
 
     fn gradient_noise(&self) -> f64 {
+        if let Some(run) = &self.correlated {
+            return correlation::gradient_noise(run);
+        }
         let fraction = self.sampled.map_or(1.0, |r| r.value());
         self.mechanism.standard_deviation() / fraction / (self.steps as f64).sqrt()
     }
@@ -324,7 +333,8 @@ impl Plan for Steps {
         // Of curved directions only the steps of the second half count.
         let deviation = std::f64::consts::SQRT_2 * self.gradient_noise();
         let way = self.way();
-        let fraction = self.sampled.map_or(1.0, |r| r.value());
+        let batch = self.correlated.as_ref().map_or(1.0, |run| 1.0 / run.participation().separation as f64);
+        let fraction = self.sampled.map_or(batch, |r| r.value());
         Noise::Gradient { deviation, ridge: (self.divide / way + self.ridge) / fraction }
     }
 
@@ -378,20 +388,26 @@ impl Steps {
         let mut averaged = 0u64;
         let everyone = run.everyone()?;
         let mut estimate = self.recursive.as_ref().map(|r| r.begin(dimension));
+        if let Some(correlated) = &self.correlated {
+            run.begin_correlated(correlated)?;
+        }
         for step in 0..steps {
             let mut along = match (&self.recursive, &mut estimate) {
                 (Some(recursive), Some(estimate)) => {
                     recursive.step(run, &everyone, (self.sampled, self.divide), loss, &w, estimate)?
                 }
                 _ => {
-                    let sum = run.at(&self.mechanism, |run, scale| {
-                        let noise = run.draw(&scale, dimension)?;
-                        let sum = match self.sampled {
-                            None => everyone.gradient_sum(&noise, &w, loss)?,
-                            Some(rate) => run.poisson(rate)?.gradient_sum(&noise, &w, loss)?,
-                        };
-                        run.release(noise, &sum)
-                    })?;
+                    let sum = match self.correlated {
+                        Some(_) => run.correlated_step(|batch, noise| batch.gradient_sum(noise, &w, loss))?,
+                        None => run.at(&self.mechanism, |run, scale| {
+                            let noise = run.draw(&scale, dimension)?;
+                            let sum = match self.sampled {
+                                None => everyone.gradient_sum(&noise, &w, loss)?,
+                                Some(rate) => run.poisson(rate)?.gradient_sum(&noise, &w, loss)?,
+                            };
+                            run.release(noise, &sum)
+                        })?,
+                    };
                     sum.iter().map(|g| g / self.divide).collect()
                 }
             };

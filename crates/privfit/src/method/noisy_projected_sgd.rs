@@ -80,6 +80,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         losses,
         mechanism,
         sampled,
+        correlated: None,
         steps,
         rate: Box::new(move |t| 2.0 * radius / (moment * (t as f64).sqrt())),
         momentum: Box::new(|_| 0.0),

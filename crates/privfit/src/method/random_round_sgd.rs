@@ -81,6 +81,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         losses,
         mechanism,
         sampled,
+        correlated: None,
         steps,
         rate: Box::new(move |_| rate),
         momentum: Box::new(|_| 0.0),

@@ -138,6 +138,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         losses,
         mechanism,
         sampled,
+        correlated: None,
         steps,
         rate: Box::new(move |_| rate),
         momentum: Box::new(move |_| momentum),

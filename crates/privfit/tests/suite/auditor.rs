@@ -3,7 +3,7 @@
 //! False alarms: each statistical test has a chance of 1e-6, and there are fewer than a hundred of them here, so that the whole file
 //! fails by chance less than once in ten thousand times. Comparisons before noise have none.
 
-use crate::broken::{ALL, Broken, Case, Shuffled, network, objective};
+use crate::broken::{ALL, Broken, Bug, Case, Correlated, Shuffled, network, objective};
 use privfit::account::Adjacency;
 use privfit::audit::distribution::{self, Finding};
 use privfit::audit::jobs::JobSubject;
@@ -106,6 +106,29 @@ fn shuffled_batches_are_not_poisson_samples() {
     assert!(two_worlds(&fixed, &pair, 60_000).violations.is_empty());
 }
 
+/// Bugs 18 to 20: correlated noise with one participation too many, with batches that are shuffled anew, and off the grid.
+#[test]
+fn broken_forms_of_correlated_noise_are_flagged() {
+    let row = |pull: f64| vec![Row { dense: vec![pull], ..Row::default() }];
+    let pair = Pair { kind: "telling", a: row(1.0), b: row(0.0) };
+    for bug in [Bug::OnceMore, Bug::Reshuffled, Bug::OffTheGrid] {
+        for fixed in [false, true] {
+            let subject = Correlated::new(bug, fixed);
+            let before = subject.compare(&pair.a, &pair.b, 1).unwrap();
+            let found = two_worlds(&subject, &pair, 6000);
+            println!(
+                "{}: {:.2} of the sensitivity, epsilon at least {:.2}, mu {:.2}",
+                subject.name(),
+                before.moved[0].part,
+                found.epsilon,
+                found.mu
+            );
+            assert_eq!(before.violated(), !fixed, "{}", subject.name());
+            assert_eq!(found.violations.is_empty(), fixed, "{}: {found:?}", subject.name());
+        }
+    }
+}
+
 /// Bug 12, and T-N9 on the shipped method.
 #[test]
 fn linear_terms_do_not_show() {
@@ -132,7 +155,7 @@ const NO_OFFSET: &[(&str, f64)] = &[("steps", 1.0), ("momentum", 0.0), ("learnin
 const FEW: &[(&str, f64)] = &[("steps", 3.0), ("trees", 2.0), ("pairs", 1.0)];
 
 /// Correct configurations, every private method among them.
-const CORRECT: [Shown; 44] = {
+const CORRECT: [Shown; 49] = {
     use Adjacency::{AddRemove, ReplaceOne, ZeroOut};
     [
         ("noisy-gd", "logistic", ONE_STEP, ZeroOut, 0.5),
@@ -179,6 +202,17 @@ const CORRECT: [Shown; 44] = {
         ("additive", "fractional", FEW, ZeroOut, 0.05),
         ("network", "softmax", &[("steps", 2.0), ("sampling_rate", 1.0)], ZeroOut, 0.0),
         ("network", "squared", &[("steps", 2.0), ("sampling_rate", 0.5)], ReplaceOne, 0.0),
+        ("network", "softmax", &[("steps", 4.0), ("sampling_rate", 0.5), ("bands", 3.0)], ReplaceOne, 0.0),
+        (
+            "correlated-noise",
+            "logistic",
+            &[("epochs", 1.0), ("batches", 1.0), ("momentum", 0.0), ("learning_rate", 1.0)],
+            ZeroOut,
+            0.5,
+        ),
+        ("correlated-noise", "logistic", &[("epochs", 2.0), ("batches", 2.0), ("learning_rate", 1.0)], ReplaceOne, 0.1),
+        ("correlated-noise", "softmax", &[("epochs", 3.0), ("batches", 2.0), ("taken_back", 0.5)], ZeroOut, 0.0),
+        ("correlated-noise", "squared", &[("epochs", 2.0), ("batches", 1.0), ("bands", 2.0)], ZeroOut, 0.0),
     ]
 };
 
@@ -303,8 +337,9 @@ fn networks_stay_below_small_and_large_claims() {
     let full = [("sampling_rate", 1.0), ("steps", 1.0), ("momentum", 0.0), ("learning_rate", 1.0)];
     let exact = [&full[..], &[("exact", 1.0)]].concat();
     // Settings, adjacency, and the part of the claimed mu at epsilon 8 that must be visible.
-    let cases: [(&[(&str, f64)], Adjacency, f64); 5] = [
+    let cases: [(&[(&str, f64)], Adjacency, f64); 6] = [
         (&full, ZeroOut, 0.15),
+        (&[("sampling_rate", 0.5), ("steps", 4.0), ("correlated", 1.0)], ZeroOut, 0.0),
         (&exact, ZeroOut, 0.15),
         (&full, ReplaceOne, 0.1),
         (&[("sampling_rate", 1.0), ("steps", 3.0)], ZeroOut, 0.1),

@@ -482,7 +482,7 @@ fn another_program_does_not_hide_sentences() {
     // No sentence that was not recomputed is shown.
     let mut file = whole.clone();
     file["artifact"]["training"]["inputs"]["texts"] = json!(9);
-    file["artifact"]["training"]["inputs"]["planner"] = json!(9);
+    file["artifact"]["training"]["inputs"]["planner"] = json!(99);
     file["artifact"]["training"]["plan"] = json!([["clip", "PERFECT"]]);
     file["artifact"]["certificate"]["mechanism"]["plan"] = json!([["clip", "PERFECT"]]);
     file["artifact"]["training"]["public"] = json!([{"what": "PERFECT", "source": "PERFECT"}]);

@@ -117,6 +117,9 @@ fn stopped_at_every_step() {
         &[("automatic", 1.0), ("averaged", 0.0)],
         // What inputs are normalised with is released once, and kept.
         &[("normalise", 0.1)],
+        // Noise that later steps take back comes of its keys again.
+        &[("correlated", 1.0), ("bands", 4.0)],
+        &[("taken_back", 0.9), ("normalise", 0.1), ("adam", 1.0)],
     ] {
         let prepared = network(settings);
         let run = |kept: Option<&mut Failing>| {

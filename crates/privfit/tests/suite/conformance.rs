@@ -263,6 +263,7 @@ fn combinations_plan_or_say_why() {
     assert_eq!(count("output-gd"), 2 * 2 * (3 * 3 + numbers));
     assert_eq!(count("permutation-sgd"), 2 * 2 * (3 * 3 + numbers));
     assert_eq!(count("noisy-projected-sgd"), 3 * (4 * 3 + numbers));
+    assert_eq!(count("correlated-noise"), 2 * (4 * 3 + numbers));
     assert_eq!(count("random-round-sgd"), 3 * (3 * 3 + numbers));
     assert_eq!(count("recursive-momentum"), 3 * (3 * 3 + numbers));
     assert_eq!(count("frank-wolfe"), 3 * (4 * 3 + numbers));
@@ -383,6 +384,8 @@ fn much_budget_gives_the_optimum() {
             ("noisy-gd" | "noisy-sgd", _) => &[("steps", 400.0), ("clip", 9.0), ("learning_rate", 8.0)],
             ("noisy-projected-sgd" | "random-round-sgd", _) => &[("steps", 1000.0), ("sampling_rate", 0.2)],
             ("recursive-momentum", _) => &[("steps", 500.0), ("sampling_rate", 0.2), ("clip", 9.0), ("learning_rate", 1.5)],
+            ("correlated-noise", "quantile") => &[("epochs", 200.0), ("batches", 2.0)],
+            ("correlated-noise", _) => &[("epochs", 200.0), ("batches", 2.0), ("clip", 9.0), ("learning_rate", 8.0)],
             ("output-gd", _) => &[("steps", 1000.0)],
             ("frank-wolfe", _) => &[("steps", 150.0), ("cap", 1.0)],
             ("additive", _) => &[("steps", 200.0)],

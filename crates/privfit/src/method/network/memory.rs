@@ -38,12 +38,20 @@ impl Networks {
         let kept = if conditions.checkpoint { (3 + if conditions.ledger { 2 } else { 0 }) * lasting } else { 0 };
         // The model twice, its text, and the copies of a ledger; what a step holds is gone then.
         let written = 2 * 8 * weights + (GROWING + if conditions.ledger { 3 } else { 0 }) * WRITTEN * weights;
-        let step = released + prepared + sums + kept;
+        // Noise of the steps before, and what it is summed to in wide integers; the units of each batch, and those of one once more.
+        let (past, batches) = match &self.correlated {
+            None => (0, 2 * rows),
+            Some(run) => (
+                (8 * run.factor().bands() as u64 + 24) * weights,
+                8 * rows + 16 * rows / run.participation().separation.max(1) + 2 * rows,
+            ),
+        };
+        let step = released + prepared + sums + kept + past;
         let steps = vec![
             MemoryPart::new("gradients and noise of a step", step),
             MemoryPart::new("weights, moments and averages", lasting + lists),
             MemoryPart::new("examples computed at once", scratch),
-            MemoryPart::new("who is sampled", 2 * rows),
+            MemoryPart::new("who is sampled", batches),
         ];
         let end = vec![MemoryPart::new("the model file as it is written", written + lists)];
         // One after the other: the larger counts.

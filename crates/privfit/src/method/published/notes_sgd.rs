@@ -59,6 +59,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         losses,
         mechanism,
         sampled,
+        correlated: None,
         steps,
         rate: Box::new(move |t| rows * notes_sgd_step(t, 2.0 * radius, moment)),
         momentum: Box::new(|_| 0.0),

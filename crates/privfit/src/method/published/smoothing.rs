@@ -68,6 +68,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         losses,
         mechanism,
         sampled,
+        correlated: None,
         steps,
         rate: Box::new(move |step| s.learning_rate / (1.0 + ((step - 1) as f64 / per_pass).floor())),
         momentum: Box::new(|_| 0.0),

@@ -3,6 +3,7 @@
 //! form beside it, which must pass.
 
 mod cells;
+mod correlated;
 mod exact;
 pub(crate) mod network;
 mod noise;
@@ -13,6 +14,7 @@ mod stopping;
 mod tuning;
 mod unstable;
 
+pub(crate) use correlated::{Bug, Correlated};
 pub(crate) use shuffled::Shuffled;
 
 use privfit::audit::Pair;

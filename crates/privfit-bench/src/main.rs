@@ -5,6 +5,7 @@ mod accounting;
 mod blocks;
 mod cells;
 mod chart;
+mod factors;
 mod fit;
 mod gradient;
 mod ledger;
@@ -94,6 +95,22 @@ enum What {
         /// One setting: mnist60ep, abadi, tinyq, largebatch or gauss
         #[arg(long)]
         only: Option<String>,
+    },
+    /// Sensitivity and error of factors of correlated noise, one JSON line for each
+    #[command(after_help = "Example:\n  privfit-bench factors --steps 100,2048 --bands 4,16 --separations 7 --decays 0.9")]
+    Factors {
+        /// Steps
+        #[arg(long, value_delimiter = ',', default_value = "2048")]
+        steps: Vec<u64>,
+        /// Bands of the inverse square root
+        #[arg(long, value_delimiter = ',', default_value = "4,16")]
+        bands: Vec<usize>,
+        /// Batches of an epoch
+        #[arg(long, value_delimiter = ',', default_value = "32")]
+        separations: Vec<u64>,
+        /// Parts of the last noise that geometric factors take back
+        #[arg(long, value_delimiter = ',', default_value = "0.9")]
+        decays: Vec<f64>,
     },
     /// Gradient sum of a logistic model: 16-bit rows against fused f64 and f32 loops
     #[command(after_help = "Example:\n  privfit-bench gradient --rows 1000000 --features 100 --repeats 5")]
@@ -243,6 +260,7 @@ fn run(what: What) -> Result<(), Failure> {
             network::run(&model, &act, batch, threads, seconds, repeats)
         }
         What::Noise { samples } => noise::run(samples),
+        What::Factors { steps, bands, separations, decays } => factors::run(&steps, &bands, &separations, &decays),
         What::Account { repeats, only } => accounting::run(repeats.max(1), only.as_deref()),
         What::Fit { data, test, epsilon, delta, repeats, threads } => {
             fit::run(&fit::Options { data, test, epsilon, delta, repeats, threads })

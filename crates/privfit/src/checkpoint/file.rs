@@ -91,13 +91,14 @@ impl CheckpointFile {
 
     /// What came of the run is durable elsewhere: the file goes.
     pub fn finish(self) -> Result<()> {
-        // There may be keys in it. What a disk keeps of files that were replaced is the disk's matter.
-        let length = self.held.metadata().map_or(0, |there| there.len());
-        if let Ok(mut file) = std::fs::OpenOptions::new().write(true).open(&self.path) {
-            use std::io::Write;
-            let _ = file.write_all(&vec![0; length as usize]).and_then(|()| file.sync_all());
-        }
+        let old = std::fs::OpenOptions::new().write(true).open(&self.path);
         let gone = std::fs::remove_file(&self.path).map_err(|e| e.to_string());
+        // There may be keys in it. It is overwritten without its name, so that nobody finds half of it; what a disk keeps of files that were replaced is the disk's matter.
+        if let Ok(mut old) = old {
+            use std::io::Write;
+            let length = old.metadata().map_or(0, |there| there.len());
+            let _ = old.write_all(&vec![0; length as usize]).and_then(|()| old.sync_all());
+        }
         gone.and_then(|()| sync_directory(&self.path).map_err(|e| e.to_string())).map_err(|why| {
             Error::output(format!(
                 "the release is complete, and its checkpoint {} can't be removed ({why}): remove it",

@@ -31,7 +31,8 @@ for line in sys.stdin:
     strategy = toeplitz.inverse_coef(noising, n)
     # Coefficients that are equal up to rounding are not to be taken for growing ones.
     square = toeplitz.minsep_sensitivity_squared(strategy, ours["separation"], ours["times"], n, skip_checks=True)
-    error = jnp.sqrt(jnp.mean(toeplitz.per_query_error(noising_coef=noising, n=n, skip_checks=True)))
+    # It takes as many steps as there are coefficients.
+    error = jnp.sqrt(jnp.mean(toeplitz.per_query_error(noising_coef=toeplitz.pad_coefs_to_n(noising, n), n=n, skip_checks=True)))
     for name, theirs in (("sensitivity", float(jnp.sqrt(square))), ("error", float(error))):
         worst[name] = max(worst[name], abs(ours[name] / theirs - 1.0))
     count += 1

@@ -397,6 +397,7 @@ fn methods_are_listed() {
         "correlated-noise",
         "random-round-sgd",
         "recursive-momentum",
+        "adaptive-gd",
         "frank-wolfe",
         "statistics",
         "additive",

@@ -111,7 +111,7 @@ impl Batch<'_> {
         })
     }
 
-    fn clipped_sum<'id, N: Norm>(
+    pub(crate) fn clipped_sum<'id, N: Norm>(
         &self,
         noise: &Noise<'id, N>,
         dimension: usize,

@@ -16,6 +16,7 @@ pub(crate) mod descent;
 pub(crate) mod elastic;
 pub(crate) mod ensemble;
 pub(crate) mod gradient;
+pub(crate) mod loss_scores;
 pub(crate) mod minimise;
 pub(crate) mod precondition;
 pub(crate) mod problem;

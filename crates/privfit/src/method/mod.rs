@@ -1,6 +1,7 @@
 //! Methods: one file each, and the list of them. A method makes a plan out of public facts; the plan is complete, noise and cost
 //! included, before data are opened, and then it runs.
 
+pub(crate) mod adaptive_gd;
 pub(crate) mod additive;
 pub mod auto;
 mod block_learner;
@@ -454,6 +455,7 @@ pub const ALL: &[Method] = &[
     correlated_noise::METHOD,
     random_round_sgd::METHOD,
     recursive_momentum::METHOD,
+    adaptive_gd::METHOD,
     frank_wolfe::METHOD,
     statistics::METHOD,
     additive::METHOD,

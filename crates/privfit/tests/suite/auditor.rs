@@ -155,7 +155,7 @@ const NO_OFFSET: &[(&str, f64)] = &[("steps", 1.0), ("momentum", 0.0), ("learnin
 const FEW: &[(&str, f64)] = &[("steps", 3.0), ("trees", 2.0), ("pairs", 1.0)];
 
 /// Correct configurations, every private method among them.
-const CORRECT: [Shown; 49] = {
+const CORRECT: [Shown; 50] = {
     use Adjacency::{AddRemove, ReplaceOne, ZeroOut};
     [
         ("noisy-gd", "logistic", ONE_STEP, ZeroOut, 0.5),
@@ -173,6 +173,7 @@ const CORRECT: [Shown; 49] = {
         ("recursive-momentum", "logistic", &[("steps", 1.0)], ZeroOut, 0.0),
         ("recursive-momentum", "logistic", &[("steps", 5.0), ("sampling_rate", 0.5)], ZeroOut, 0.0),
         ("recursive-momentum", "softmax", &[("steps", 3.0), ("sampling_rate", 1.0), ("joint", 0.3)], ReplaceOne, 0.0),
+        ("adaptive-gd", "logistic", &[("steps", 2.0)], ZeroOut, 0.0),
         ("output", "logistic", &[("ridge", 4.0)], ZeroOut, 0.2),
         ("output", "logistic", &[("ridge", 4.0)], ReplaceOne, 0.2),
         ("output-gd", "logistic", &[("ridge", 0.0), ("steps", 1.0), ("learning_rate", 1.0)], ZeroOut, 0.5),

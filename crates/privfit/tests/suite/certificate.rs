@@ -38,8 +38,16 @@ fn schema(target: &str) -> Schema {
 }
 
 fn job(method: &str, loss: &str, target: &str, adjacency: Adjacency, delta: f64) -> Job {
-    let few =
-        ["noisy-gd", "noisy-sgd", "noisy-projected-sgd", "random-round-sgd", "recursive-momentum", "output-gd", "frank-wolfe"];
+    let few = [
+        "noisy-gd",
+        "noisy-sgd",
+        "noisy-projected-sgd",
+        "random-round-sgd",
+        "recursive-momentum",
+        "adaptive-gd",
+        "output-gd",
+        "frank-wolfe",
+    ];
     let steps = few.contains(&method).then(|| ("steps".to_string(), 20.0));
     Job {
         schema: schema(target),

@@ -90,6 +90,7 @@ impl Case {
             "noisy-projected-sgd",
             "random-round-sgd",
             "recursive-momentum",
+            "adaptive-gd",
             "output-gd",
             "frank-wolfe",
             "additive",
@@ -266,6 +267,7 @@ fn combinations_plan_or_say_why() {
     assert_eq!(count("correlated-noise"), 2 * (4 * 3 + numbers));
     assert_eq!(count("random-round-sgd"), 3 * (3 * 3 + numbers));
     assert_eq!(count("recursive-momentum"), 3 * (3 * 3 + numbers));
+    assert_eq!(count("adaptive-gd"), 3 * (4 * 3 + numbers));
     assert_eq!(count("frank-wolfe"), 3 * (4 * 3 + numbers));
     // One score for two classes or a number; thresholding has one for each class, hard thresholding softmax too. Of the slow ones,
     // logistic and squared on some tasks only.
@@ -386,6 +388,7 @@ fn much_budget_gives_the_optimum() {
             ("recursive-momentum", _) => &[("steps", 500.0), ("sampling_rate", 0.2), ("clip", 9.0), ("learning_rate", 1.5)],
             ("correlated-noise", "quantile") => &[("epochs", 200.0), ("batches", 2.0)],
             ("correlated-noise", _) => &[("epochs", 200.0), ("batches", 2.0), ("clip", 9.0), ("learning_rate", 8.0)],
+            ("adaptive-gd", _) => &[("steps", 100.0), ("clip", 9.0), ("loss_clip", 8.0)],
             ("output-gd", _) => &[("steps", 1000.0)],
             ("frank-wolfe", _) => &[("steps", 150.0), ("cap", 1.0)],
             ("additive", _) => &[("steps", 200.0)],

@@ -275,6 +275,7 @@ fn every_method_gives_the_same_bytes_or_is_refused() {
         "noisy-projected-sgd",
         "random-round-sgd",
         "recursive-momentum",
+        "adaptive-gd",
         "output-gd",
         "frank-wolfe",
         "additive",

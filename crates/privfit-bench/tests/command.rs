@@ -129,8 +129,8 @@ fn nonconvex_tables_are_resumable() {
     let first = bench(&all);
     assert!(first.status.success(), "{}", text(&first.stderr));
     let cells = std::fs::read_to_string(dir.join("cells.csv")).unwrap();
-    // Two epsilons: thirteen methods, five points of two curves, four strengths of smoothing.
-    assert_eq!(cells.lines().count(), 1 + 2 * (13 + 10 + 4), "{cells}");
+    // Two epsilons: fourteen methods, five points of two curves, four strengths of smoothing.
+    assert_eq!(cells.lines().count(), 1 + 2 * (14 + 10 + 4), "{cells}");
     let numbers =
         |cells: &str| -> Vec<String> { cells.lines().filter_map(|l| Some(l.rsplit_once(',')?.0.to_string())).collect() };
     std::fs::write(dir.join("cells.csv"), &cells[..cells.len() - 40]).unwrap();

@@ -87,6 +87,7 @@ fn two_classes(set: &str, epsilon: f64) -> Vec<Candidate> {
             "noisy-gd",
             &[regular, ("steps", 20.0), ("momentum", 0.0), ("learning_rate", 4.0), ("slope_clip", 1.0)],
         ),
+        make("adaptive-gd", "adaptive-gd", &[regular]),
         make("random-round-sgd", "random-round-sgd", &[regular, ("sampling_rate", rate), ("steps", (8.0 / rate).round())]),
         make("objective", "objective", &[]),
         make("published-dp-srm", "published-dp-srm", &[regular, ("learning_rate", 0.1)]),

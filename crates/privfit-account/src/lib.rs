@@ -18,6 +18,7 @@ mod error;
 mod event;
 mod gdp;
 mod lattice;
+mod memo;
 mod objective;
 mod pld;
 mod profile;
@@ -228,6 +229,10 @@ fn worst(events: &[Event], ask: impl Fn(&Event) -> Result<Answer>) -> Result<Ans
 
 /// Smallest epsilon at a given delta that any accountant proves. Delta 0 asks for pure privacy.
 pub fn epsilon(event: &Event, adjacency: Adjacency, delta: f64) -> Result<Answer> {
+    memo::remembered("epsilon", event, adjacency, delta, || epsilon_anew(event, adjacency, delta))
+}
+
+fn epsilon_anew(event: &Event, adjacency: Adjacency, delta: f64) -> Result<Answer> {
     check_delta(delta, true)?;
     event.validate()?;
     if delta == 0.0 {
@@ -249,6 +254,10 @@ pub fn epsilon(event: &Event, adjacency: Adjacency, delta: f64) -> Result<Answer
 
 /// The upper bound on epsilon alone, without the work for a lower one.
 pub fn epsilon_at_most(event: &Event, adjacency: Adjacency, delta: f64) -> Result<Answer> {
+    memo::remembered("epsilon_at_most", event, adjacency, delta, || epsilon_at_most_anew(event, adjacency, delta))
+}
+
+fn epsilon_at_most_anew(event: &Event, adjacency: Adjacency, delta: f64) -> Result<Answer> {
     if delta == 0.0 || matches!(event, Event::Either(_) | Event::Select { .. }) {
         return epsilon(event, adjacency, delta);
     }
@@ -259,6 +268,10 @@ pub fn epsilon_at_most(event: &Event, adjacency: Adjacency, delta: f64) -> Resul
 
 /// Smallest delta at a given epsilon that any accountant proves.
 pub fn delta(event: &Event, adjacency: Adjacency, epsilon: f64) -> Result<Answer> {
+    memo::remembered("delta", event, adjacency, epsilon, || delta_anew(event, adjacency, epsilon))
+}
+
+fn delta_anew(event: &Event, adjacency: Adjacency, epsilon: f64) -> Result<Answer> {
     check_epsilon(epsilon)?;
     event.validate()?;
     if let Event::Either(events) = event {
@@ -276,6 +289,10 @@ pub fn delta(event: &Event, adjacency: Adjacency, epsilon: f64) -> Result<Answer
 
 /// The upper bound on delta alone, without the work for a lower one.
 pub fn delta_at_most(event: &Event, adjacency: Adjacency, epsilon: f64) -> Result<Answer> {
+    memo::remembered("delta_at_most", event, adjacency, epsilon, || delta_at_most_anew(event, adjacency, epsilon))
+}
+
+fn delta_at_most_anew(event: &Event, adjacency: Adjacency, epsilon: f64) -> Result<Answer> {
     if matches!(event, Event::Either(_) | Event::Select { .. }) {
         return delta(event, adjacency, epsilon);
     }

@@ -104,15 +104,20 @@ pub(super) fn norm(network: &Network, weights: &[f32], unit: &UnitBlock<'_>, scr
 /// Adds that average, weighted.
 #[inline(always)]
 pub(super) fn add(network: &Network, factor: f32, scratch: &[f32], sum: &mut [f32]) {
-    let average = &scratch[network.program.scratch + network.input.size()..][..network.trained()];
+    add_stored(&scratch[network.program.scratch + network.input.size()..][..network.trained()], factor, sum);
+}
+
+/// Adds a stored vector, weighted.
+#[inline(always)]
+pub(super) fn add_stored(vector: &[f32], factor: f32, sum: &mut [f32]) {
     // A factor of 0 adds 0, whatever there is: 0 times infinity would be no number.
     let kept = u32::from(factor > 0.0).wrapping_neg();
-    sum.iter_mut().zip(average).for_each(|(s, x)| *s += f32::from_bits((factor * x).to_bits() & kept));
+    sum.iter_mut().zip(vector).for_each(|(s, x)| *s += f32::from_bits((factor * x).to_bits() & kept));
 }
 
 /// Euclidean length, in double precision.
 #[inline(always)]
-fn length(numbers: &[f32]) -> f64 {
+pub(super) fn length(numbers: &[f32]) -> f64 {
     let (groups, rest) = numbers.as_chunks::<LANES>();
     let mut lanes = [0f64; LANES];
     for group in groups {

@@ -23,6 +23,7 @@ use super::linear::Linear;
 use super::normal;
 use super::pass::{Goal, backward, forward, weighted};
 use super::program::MOST_AT_ONCE;
+use super::recursion;
 use privfit_kernel::{Blockwise, Clipping, UnitBlock};
 
 /// Relative error of norms and sums, for one example.
@@ -58,12 +59,29 @@ impl Network {
             },
         }
     }
+
+    /// Sums of recursive gradients.
+    pub(crate) fn recursive_blocks<'a>(&'a self, prepared: &'a [f32]) -> Blockwise<'a> {
+        Blockwise {
+            name: "recursive gradients of layers",
+            scratch: self.program.scratch + 2 * self.trained(),
+            at_once: 1,
+            norms: |blocks, units, scratch, norms| on_this_processor(&Call::RecursiveNorm, blocks, units, scratch, norms),
+            weighted: |blocks, units, weights, scratch, sum| {
+                on_this_processor(&Call::Recursive(weights[0]), blocks, units, scratch, sum)
+            },
+            ..self.blocks(prepared, Clipping::Norm)
+        }
+    }
 }
 
 /// What the kernel asks for.
 enum Call<'a> {
     Norms,
     Weighted(&'a [f32]),
+    /// The same of recursive gradients, one unit at a time.
+    RecursiveNorm,
+    Recursive(f32),
 }
 
 fn on_this_processor(call: &Call<'_>, blocks: &Blockwise<'_>, units: &UnitBlock<'_>, scratch: &mut [f32], out: &mut [f32]) {
@@ -99,6 +117,8 @@ fn plain(call: &Call<'_>, blocks: &Blockwise<'_>, units: &UnitBlock<'_>, scratch
     let network = Network::known(blocks.layout);
     let linear = !network.copies.are_made() && Linear::fits(&network, units);
     match call {
+        Call::RecursiveNorm => out[0] = recursion::norm(&network, blocks.parameters, units, scratch),
+        Call::Recursive(factor) => recursion::add(&network, *factor, scratch, out),
         Call::Norms if network.copies.are_made() => out[0] = augment::norm(&network, blocks.parameters, units, scratch),
         Call::Weighted(factors) if network.copies.are_made() => augment::add(&network, factors[0], scratch, out),
         Call::Norms if linear => Linear::new(&network, scratch).norms(&network, blocks.parameters, units, out),

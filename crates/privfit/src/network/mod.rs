@@ -20,6 +20,7 @@ mod preset;
 pub(crate) mod pretrain;
 mod product;
 mod program;
+pub(crate) mod recursion;
 #[cfg(test)]
 mod reference;
 mod smoothing;

@@ -155,7 +155,7 @@ const NO_OFFSET: &[(&str, f64)] = &[("steps", 1.0), ("momentum", 0.0), ("learnin
 const FEW: &[(&str, f64)] = &[("steps", 3.0), ("trees", 2.0), ("pairs", 1.0)];
 
 /// Correct configurations, every private method among them.
-const CORRECT: [Shown; 50] = {
+const CORRECT: [Shown; 51] = {
     use Adjacency::{AddRemove, ReplaceOne, ZeroOut};
     [
         ("noisy-gd", "logistic", ONE_STEP, ZeroOut, 0.5),
@@ -214,6 +214,7 @@ const CORRECT: [Shown; 50] = {
         ("correlated-noise", "logistic", &[("epochs", 2.0), ("batches", 2.0), ("learning_rate", 1.0)], ReplaceOne, 0.1),
         ("correlated-noise", "softmax", &[("epochs", 3.0), ("batches", 2.0), ("taken_back", 0.5)], ZeroOut, 0.0),
         ("correlated-noise", "squared", &[("epochs", 2.0), ("batches", 1.0), ("bands", 2.0)], ZeroOut, 0.0),
+        ("network", "softmax", &[("steps", 3.0), ("sampling_rate", 1.0), ("fresh", 0.5)], ZeroOut, 0.0),
     ]
 };
 
@@ -478,7 +479,8 @@ fn pairs_by_the_thousand() {
 fn canaries_see_gradients() {
     for method in canaries::methods() {
         let mut settings = Settings::default();
-        if method != "noisy-gd" {
+        let sampled = privfit::method::ALL.iter().any(|m| m.name == method && m.has("sampling_rate"));
+        if sampled {
             settings.0.insert("sampling_rate".into(), 0.5);
         }
         let question = Question { method: method.into(), settings, ..Question::default() };

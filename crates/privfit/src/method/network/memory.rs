@@ -15,7 +15,8 @@ const THREAD: u64 = (1 << 20) + 16_384 * 8;
 impl Networks {
     /// Lists of doubles, one for each weight, that last from step to step: weights, moments, the sum of the last iterates, and the weights before.
     fn lasting(&self) -> u64 {
-        4 + u64::from(self.settings.adam)
+        // With recursive momentum an estimate and the weights of the last step, too.
+        4 + u64::from(self.settings.adam) + if self.recursive.is_some() { 2 } else { 0 }
     }
 
     pub(super) fn memory_parts(&self, conditions: &MemoryConditions, rows: u64) -> Vec<MemoryPart> {
@@ -28,10 +29,13 @@ impl Networks {
         let lasting = self.lasting() * 8 * weights;
         // Noise, the sum of all threads, and the numbers that are released.
         let released = 3 * 8 * weights;
-        let prepared = 4 * (self.network.program.prepared as u64 + normal);
+        // Those of both iterates, and once more side by side.
+        let iterates = if self.recursive.is_some() { 4 } else { 1 };
+        let prepared = iterates * 4 * (self.network.program.prepared as u64 + normal);
         // For every thread its sum of integers, that of a block, and one example by itself: where it has to be checked on the integers.
         let sums = threads * (8 + 4 + 16) * weights;
-        let scratch = threads * (4 * self.network.scratch() as u64 + THREAD);
+        let stored = if self.recursive.is_some() { 2 * weights } else { 0 };
+        let scratch = threads * (4 * (self.network.scratch() as u64 + stored) + THREAD);
         // The network of the plan, that of each thread, and two while their sizes are worked out. Sums for normalisation are shorter than sums of steps, or two for each input.
         let lists = (threads + 3) * self.network.program.lists() + (threads + 2) * 16 * 8 * normal;
         // Lists once more, as bytes that grow; a ledger has copies of its own.

@@ -23,9 +23,13 @@ use privfit_kernel::account::{self, Adjacency, Event};
 use privfit_kernel::engine::Threads;
 use privfit_kernel::{Entropy, Run};
 
-/// Methods whose steps release gradients.
+/// Methods whose steps release gradients, with a number of steps and a learning rate that the audit chooses.
 pub fn methods() -> Vec<&'static str> {
-    method::ALL.iter().filter(|m| m.can.releases_gradients && !m.can.of_cells).map(|m| m.name).collect()
+    method::ALL
+        .iter()
+        .filter(|m| m.can.releases_gradients && !m.can.of_cells && ["steps", "learning_rate"].iter().all(|s| m.has(s)))
+        .map(|m| m.name)
+        .collect()
 }
 
 /// What one run showed.

@@ -16,6 +16,7 @@ use crate::job::{PublicFacts, Release as _};
 use crate::loss;
 use crate::method::{self, Settings};
 use crate::model::Model;
+use crate::network::{Network, NetworkModel, Shape};
 use crate::schema::{Schema, Task};
 use privfit_kernel::account::{Adjacency, Event, Target};
 use privfit_kernel::engine::Threads;
@@ -70,6 +71,17 @@ impl JobSubject {
             false => (loss::usual(Task::Classes(2)), vec![1.0, 1.0]),
         };
         let model = Model::new(loss.ok_or(Error::Host)?, parameters, if number { 0 } else { 2 }, weights, None);
+        let kind = JobKind::Metrics(evaluate::prepare(&model, facts(&schema, adjacency, rows)?)?);
+        Ok(JobSubject::of(kind, schema, adjacency))
+    }
+
+    /// Private metrics of a network of two features that tells two classes apart.
+    pub fn network_metrics(adjacency: Adjacency, rows: u64) -> Result<JobSubject> {
+        let schema = small_schema(None)?;
+        let network = Network::new(Shape::flat(2), &[], 2, 1.0, 0.0)?;
+        // Scores s and -s of the same feature and constant.
+        let weights = [3.0, -3.0, -1.0, 1.0, 0.25, -0.25];
+        let model = Model::Network(Box::new(NetworkModel::new(&network, "softmax", Vec::new(), &weights)));
         let kind = JobKind::Metrics(evaluate::prepare(&model, facts(&schema, adjacency, rows)?)?);
         Ok(JobSubject::of(kind, schema, adjacency))
     }

@@ -4,7 +4,8 @@
 //! average of its rows' measures; each measure is in [0, 1], at most `Kind::most` of them are not 0, so that a unit's vector has an L2 norm
 //! of at most the root of that number (and an L1 norm of at most the number itself). The kernel clips each vector at that on the integers and
 //! charges twice the sensitivity for replace-one. Accuracy, errors and the area under the curve are made from the noisy sums alone (`metric.rs`), and
-//! what they are divided by is one of them: no count of the records enters.
+//! what they are divided by is one of them: no count of the records enters. Measures of a network are computed by functions of another form
+//! (`network_measures.rs`), each record by itself, and are clipped on the integers alike; they have Gaussian noise and zero-out or replace-one.
 
 use super::facts::PublicFacts;
 use super::network_measures::NetworkMeasures;

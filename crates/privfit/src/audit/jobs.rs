@@ -81,7 +81,8 @@ impl JobSubject {
         let network = Network::new(Shape::flat(2), &[], 2, 1.0, 0.0)?;
         // Scores s and -s of the same feature and constant.
         let weights = [3.0, -3.0, -1.0, 1.0, 0.25, -0.25];
-        let model = Model::Network(Box::new(NetworkModel::new(&network, "softmax", Vec::new(), &weights)));
+        let loss = loss::usual_of_layers(Task::Classes(2)).ok_or(Error::Host)?;
+        let model = Model::Network(Box::new(NetworkModel::new(&network, loss.name, Vec::new(), &weights)));
         let kind = JobKind::Metrics(evaluate::prepare(&model, facts(&schema, adjacency, rows)?)?);
         Ok(JobSubject::of(kind, schema, adjacency))
     }

@@ -109,7 +109,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
             let entropy = Entropy::system().map_err(privfit::Error::from)?;
             let prepared = prepare(&job, n, false)?;
             let records = match &mut in_memory {
-                Some(rows) => load_from(rows, &schema, prepared.plan.cells(), &entropy)?,
+                Some(rows) => load_from(rows, &schema, prepared.plan.row_form(), &entropy)?,
                 None => {
                     count(&train, &schema)?;
                     prepared.open(&train, &entropy)?

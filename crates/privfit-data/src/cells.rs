@@ -50,6 +50,39 @@ pub struct CellColumn {
     pub kind: CellKind,
 }
 
+/// What a row is for a method: features, the cells of a table, or both. A public part of a plan.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RowForm<'a> {
+    /// Numbers within the unit ball.
+    Features,
+    /// A cell of each column.
+    Cells(&'a CellGrid),
+    /// Features, and a cell of each column beside them.
+    Both(&'a CellGrid),
+}
+
+impl<'a> RowForm<'a> {
+    /// The cells, where there are any.
+    pub fn grid(self) -> Option<&'a CellGrid> {
+        match self {
+            RowForm::Features => None,
+            RowForm::Cells(grid) | RowForm::Both(grid) => Some(grid),
+        }
+    }
+
+    /// Whether there are features.
+    pub fn has_features(self) -> bool {
+        !matches!(self, RowForm::Cells(_))
+    }
+}
+
+impl<'a> From<Option<&'a CellGrid>> for RowForm<'a> {
+    /// Cells in the place of features, where there is a grid.
+    fn from(grid: Option<&'a CellGrid>) -> RowForm<'a> {
+        grid.map_or(RowForm::Features, RowForm::Cells)
+    }
+}
+
 /// The cells of all columns of a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -4,7 +4,7 @@
 //! into the unit ball. Whatever is wrong with a cell has a fixed answer: a missing or unreadable number is the middle of its range, an
 //! unlisted category is none of the listed ones, a record that can't be read is the null record. Nobody is told.
 
-use super::cells::{CellGrid, CellKind};
+use super::cells::{CellKind, RowForm};
 use super::scattering::Scattering;
 use super::{Cell, Record};
 use crate::error::{Error, Result};
@@ -125,8 +125,10 @@ pub struct Encoder {
     plain: Option<(Vec<f64>, Vec<f64>)>,
     /// Rows are not divided by a length.
     full_length: bool,
-    /// Rows are cells: where each column is, and its rule.
+    /// Cells of rows: where each column is, and its rule.
     cells: Option<Vec<(usize, CellRule)>>,
+    /// Rows have features.
+    features: bool,
     /// Pictures become scattering features.
     scattering: Option<Scattering>,
 }
@@ -214,12 +216,14 @@ impl Encoder {
             largest,
             full_length: false,
             cells: None,
+            features: true,
             scattering: scattering_of(schema),
         })
     }
 
-    /// The same for rows of cells, in the place of features.
-    pub fn with_cells(self, grid: &CellGrid, header: &[String]) -> Result<Encoder> {
+    /// The same for rows of another form.
+    pub fn of_form(self, form: RowForm<'_>, header: &[String]) -> Result<Encoder> {
+        let Some(grid) = form.grid() else { return Ok(self) };
         let rule = |c: &super::cells::CellColumn| {
             let at = header.iter().position(|h| *h == c.name);
             let values = match &c.kind {
@@ -228,12 +232,7 @@ impl Encoder {
             };
             at.map(|at| (at, CellRule { kind: c.kind.clone(), values })).ok_or_else(|| missing_column(&c.name))
         };
-        Ok(Encoder { cells: Some(grid.columns.iter().map(rule).collect::<Result<_>>()?), ..self })
-    }
-
-    /// Whether rows are cells.
-    pub fn of_cells(&self) -> bool {
-        self.cells.is_some()
+        Ok(Encoder { cells: Some(grid.columns.iter().map(rule).collect::<Result<_>>()?), features: form.has_features(), ..self })
     }
 
     /// The same, without the last step: rows that are not divided by a length. Not for the kernel.
@@ -245,7 +244,7 @@ impl Encoder {
     pub fn as_is(&self) -> bool {
         let labelled = !matches!(self.label, Label::Any);
         let whole = self.divide == 1.0 && self.longest_square == 1.0 && self.largest == LARGEST_CELL;
-        labelled && !self.intercept && !self.sphere && whole && self.columns.is_empty()
+        labelled && !self.intercept && !self.sphere && whole && self.columns.is_empty() && self.cells.is_none()
     }
 
     /// Whether rows are index-value pairs.
@@ -265,8 +264,14 @@ impl Encoder {
         row.cells.clear();
         (row.label, row.target) = (UNKNOWN, f64::NAN);
         if let Some(columns) = &self.cells {
-            return self.encode_cells(columns, record, label, row);
+            self.encode_cells(columns, record, label, row);
         }
+        if self.features {
+            self.encode_features(record, label, row);
+        }
+    }
+
+    fn encode_features(&self, record: Record<'_>, label: Option<Cell<'_>>, row: &mut Row) {
         let own = self.dimension - usize::from(self.intercept);
         if !self.sparse {
             row.dense.resize(own, 0.0);

@@ -1,6 +1,6 @@
 //! Generated data: the synthetic designs on which sparse methods are compared. Nothing here is secret; a seed says it all.
 
-use super::cells::CellGrid;
+use super::cells::RowForm;
 use super::encode::{Encoder, Row};
 use super::{Cell, Record};
 use crate::error::Result;
@@ -277,11 +277,11 @@ impl DrawnTexts {
 }
 
 /// Encoded rows as private records; with a unit column as many rows in a row are a unit as it may have.
-pub fn private(rows: &[Row], schema: &Schema, grid: Option<&CellGrid>, entropy: &Entropy) -> Result<Dataset> {
+pub fn private(rows: &[Row], schema: &Schema, form: RowForm<'_>, entropy: &Entropy) -> Result<Dataset> {
     let rows_per_unit = super::load::rows_per_unit(schema);
-    let mut builder = super::load::empty(schema, grid, entropy)?;
+    let mut builder = super::load::empty(schema, form, entropy)?;
     for unit in rows.chunks(rows_per_unit.unwrap_or(1).max(1)) {
-        unit.iter().for_each(|row| super::load::put(&mut builder, row, grid.is_some()));
+        unit.iter().for_each(|row| super::load::put(&mut builder, row));
         builder.end_unit();
     }
     Ok(builder.build())

@@ -1,6 +1,6 @@
 //! From files to records in the kernel: counts first (public), then reads every record once and encodes it as it comes.
 
-use super::cells::CellGrid;
+use super::cells::RowForm;
 use super::encode::{Encoder, Row, is_sparse};
 use super::{
     Cell, Reader, Record,
@@ -352,27 +352,20 @@ pub fn labels_apart(source: &Source, schema: &Schema) -> bool {
 
 /// Reads and encodes everything. After the first record nothing but the host can fail.
 ///
-/// `rows` is the number of records where it is public and known; where it is not, nothing is compared with it. With a grid rows are cells, in the
-/// place of features.
-pub fn load(
-    source: &dyn Records,
-    schema: &Schema,
-    grid: Option<&CellGrid>,
-    entropy: &Entropy,
-    rows: Option<u64>,
-) -> Result<Dataset> {
+/// `rows` is the number of records where it is public and known; where it is not, nothing is compared with it.
+pub fn load(source: &dyn Records, schema: &Schema, form: RowForm<'_>, entropy: &Entropy, rows: Option<u64>) -> Result<Dataset> {
     source.check(schema)?;
     let rows_per_unit = rows_per_unit(schema);
-    let mut builder = placed(source, empty(schema, grid, entropy)?)?;
+    let mut builder = placed(source, empty(schema, form, entropy)?)?;
     let own = source.share().is_none();
     if let (None, Some(rows), true) = (rows_per_unit, rows, own) {
         builder.reserve(usize::try_from(rows).map_err(|_| Error::Host)?, 0)?;
     }
-    let mut loader = Loader { builder, units: Units::default(), of_cells: grid.is_some() };
+    let mut loader = Loader { builder, units: Units::default() };
     let mut labels: Option<std::vec::IntoIter<(f32, f64)>> = None;
     for part in 0..source.parts() {
         let mut reader = source.open(part, schema)?;
-        let encoder = encoder(schema, grid, reader.as_ref())?;
+        let encoder = encoder(schema, form, reader.as_ref())?;
         if part == 0 {
             let all = read_labels(source, schema, &encoder)?;
             if let (Some(rows), Some(all), true) = (rows, &all, own)
@@ -388,30 +381,25 @@ pub fn load(
 }
 
 /// Encodes the records of one reader that holds its labels itself.
-pub fn load_from(reader: &mut dyn Reader, schema: &Schema, grid: Option<&CellGrid>, entropy: &Entropy) -> Result<Dataset> {
-    let encoder = encoder(schema, grid, reader)?;
-    let mut loader = Loader { builder: empty(schema, grid, entropy)?, units: Units::default(), of_cells: grid.is_some() };
+pub fn load_from(reader: &mut dyn Reader, schema: &Schema, form: RowForm<'_>, entropy: &Entropy) -> Result<Dataset> {
+    let encoder = encoder(schema, form, reader)?;
+    let mut loader = Loader { builder: empty(schema, form, entropy)?, units: Units::default() };
     loader.read(reader, &encoder, &mut None)?;
     loader.finish(rows_per_unit(schema), entropy)
 }
 
-/// What turns records of a reader into rows, of features or of cells.
-pub fn encoder(schema: &Schema, grid: Option<&CellGrid>, reader: &dyn Reader) -> Result<Encoder> {
-    let encoder = Encoder::new(schema, reader.columns(), true)?;
-    match grid {
-        Some(grid) => encoder.with_cells(grid, reader.columns()),
-        None => Ok(encoder),
-    }
+/// What turns records of a reader into rows of a form.
+pub fn encoder(schema: &Schema, form: RowForm<'_>, reader: &dyn Reader) -> Result<Encoder> {
+    Encoder::new(schema, reader.columns(), true)?.of_form(form, reader.columns())
 }
 
-pub(crate) fn empty(schema: &Schema, grid: Option<&CellGrid>, entropy: &Entropy) -> Result<DatasetBuilder> {
+pub(crate) fn empty(schema: &Schema, form: RowForm<'_>, entropy: &Entropy) -> Result<DatasetBuilder> {
     let rows_per_unit = rows_per_unit(schema);
-    Ok(match grid {
-        Some(grid) => DatasetBuilder::of_cells(entropy, &grid.counts(), rows_per_unit)?,
-        None => {
-            let shape = RowShape { dimension: schema.dimension(), row_norm: 1.0, sparse: is_sparse(schema), rows_per_unit };
-            DatasetBuilder::new(entropy, shape)?
-        }
+    let shape = RowShape { dimension: schema.dimension(), row_norm: 1.0, sparse: is_sparse(schema), rows_per_unit };
+    Ok(match form {
+        RowForm::Features => DatasetBuilder::new(entropy, shape)?,
+        RowForm::Cells(grid) => DatasetBuilder::of_cells(entropy, &grid.counts(), rows_per_unit)?,
+        RowForm::Both(grid) => DatasetBuilder::new(entropy, shape)?.and_cells(&grid.counts())?,
     })
 }
 
@@ -425,14 +413,13 @@ pub(super) fn rows_per_unit(schema: &Schema) -> Option<usize> {
 struct Loader {
     builder: DatasetBuilder,
     units: Units,
-    of_cells: bool,
 }
 
-pub(crate) fn put(builder: &mut DatasetBuilder, row: &Row, of_cells: bool) {
+/// Adds a row in the form that it has: one that can't be read has no cells, and is null where rows have them.
+pub(crate) fn put(builder: &mut DatasetBuilder, row: &Row) {
     match row.pairs.is_empty() {
-        _ if of_cells => builder.cell_row(&row.cells, row.label),
-        true => builder.row(&row.dense, row.label),
-        false => builder.sparse_row(&row.pairs, row.label),
+        true => builder.row_and_cells(&row.dense, &row.cells, row.label),
+        false => builder.sparse_row_and_cells(&row.pairs, &row.cells, row.label),
     }
 }
 
@@ -443,8 +430,8 @@ impl Loader {
         encoder: &Encoder,
         labels: &mut Option<std::vec::IntoIter<(f32, f64)>>,
     ) -> Result<()> {
-        let (unit_column, of_cells) = (encoder.unit_column(), encoder.of_cells());
-        let (as_is, sparse) = (encoder.as_is() && !of_cells, encoder.sparse());
+        let unit_column = encoder.unit_column();
+        let (as_is, sparse) = (encoder.as_is(), encoder.sparse());
         let mut row = Row::default();
         reader.read(&mut |record| {
             let label = labels.as_mut().map(|l| l.next().map_or(super::encode::UNKNOWN, |l| l.0));
@@ -458,7 +445,7 @@ impl Loader {
             encoder.encode(record, None, &mut row);
             row.label = label.unwrap_or(row.label);
             match (unit_column, record) {
-                (None, _) => put(&mut self.builder, &row, of_cells),
+                (None, _) => put(&mut self.builder, &row),
                 (Some(column), Record::Cells(cells)) => self.units.keep(cells.get(column).copied(), &row),
                 // A record that can't be read belongs to nobody and adds nothing.
                 (Some(_), _) => {}
@@ -468,8 +455,7 @@ impl Loader {
 
     fn finish(mut self, rows_per_unit: Option<usize>, entropy: &Entropy) -> Result<Dataset> {
         if let Some(most) = rows_per_unit {
-            let of_cells = self.of_cells;
-            self.units.build(&mut self.builder, most, of_cells, entropy)?;
+            self.units.build(&mut self.builder, most, entropy)?;
         }
         Ok(self.builder.build())
     }
@@ -501,7 +487,7 @@ impl Units {
     }
 
     /// Hands over at most so many rows of each unit, chosen by coins that do not depend on the rows.
-    fn build(self, builder: &mut DatasetBuilder, most: usize, of_cells: bool, entropy: &Entropy) -> Result<()> {
+    fn build(self, builder: &mut DatasetBuilder, most: usize, entropy: &Entropy) -> Result<()> {
         let mut coins = entropy.for_units()?;
         for mut rows in self.rows {
             for i in 0..most.min(rows.len()) {
@@ -509,7 +495,7 @@ impl Units {
                 rows.swap(i, pick);
             }
             for row in rows.iter().take(most) {
-                put(builder, row, of_cells);
+                put(builder, row);
             }
             builder.end_unit();
         }

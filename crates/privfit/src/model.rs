@@ -231,11 +231,7 @@ impl Model {
 
     /// What turns the records of a file into rows for this model.
     pub fn encoder(&self, schema: &Schema, header: &[String], labelled: bool) -> Result<Encoder> {
-        let encoder = Encoder::new(schema, header, labelled)?;
-        match self.grid() {
-            Some(grid) => encoder.with_cells(grid, header),
-            None => Ok(encoder),
-        }
+        Encoder::new(schema, header, labelled)?.of_form(self.grid().into(), header)
     }
 
     /// The prediction of a row.

@@ -7,6 +7,7 @@ use crate::ui::progress::Bar;
 use crate::ui::{Failure, Format, memory, note, print_line};
 use clap::Args;
 use privfit::account::Adjacency;
+use privfit::data::cells::RowForm;
 use privfit::job::fit::{Job, Prepared, prepare};
 use privfit::job::pretrain::{PublicRecords, digests};
 use privfit::memory::{MemoryNeed, size};
@@ -116,9 +117,12 @@ impl Fit {
         }
         let reason = prepared.reason.map_or(String::new(), |r| format!(" because {r}"));
         print_line(&format!("method    {}, loss {}{reason}", prepared.method.name, prepared.problem.loss.name));
-        let width = match prepared.plan.cells() {
-            Some(grid) => format!("{} columns", grid.columns.len()),
-            None => format!("{} encoded features", prepared.problem.features),
+        let width = match prepared.plan.row_form() {
+            RowForm::Cells(grid) => format!("{} columns", grid.columns.len()),
+            RowForm::Both(grid) => {
+                format!("{} columns, {} encoded features", grid.columns.len(), prepared.problem.features)
+            }
+            RowForm::Features => format!("{} encoded features", prepared.problem.features),
         };
         print_line(&format!("data      {} rows, {width}", prepared.problem.rows));
         for (key, value) in prepared.plan.describe() {

@@ -44,7 +44,6 @@ impl Batch<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::account::Event;
     use crate::engine::Threads;
     use crate::loss::logistic;

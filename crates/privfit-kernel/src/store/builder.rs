@@ -80,6 +80,15 @@ impl DatasetBuilder {
         Ok(out)
     }
 
+    /// Rows have cells beside their features: so many to each column. One record makes both, and neither looks at another record.
+    pub fn and_cells(self, cells: &[usize]) -> Result<DatasetBuilder> {
+        if self.labels.len() > 0 {
+            return Err(Error::Mismatch { what: "records are collected already: say first that they have cells" });
+        }
+        let cells = Some(CellsBuilder::new(cells, self.directory.as_deref())?);
+        Ok(DatasetBuilder { cells, ..self })
+    }
+
     fn collecting(shape: RowShape, directory: Option<PathBuf>) -> Result<DatasetBuilder> {
         let on = directory.as_deref();
         let mut units = shape.rows_per_unit.map(|_| Growing::new(on)).transpose()?;
@@ -129,10 +138,17 @@ impl DatasetBuilder {
     /// dimension are left out, missing ones are 0. A row outside of the ball is scaled into it; a row with a cell that is not a finite number
     /// becomes the zero row.
     pub fn row(&mut self, features: &[f64], label: f32) {
-        if !self.room_for(if self.cells.is_some() { NULL_LABEL } else { label }) {
+        self.row_and_cells(features, &[], label);
+    }
+
+    /// The same with the cells of the row, for builders with cells: without a cell of each column it is null. Other builders leave cells out.
+    pub fn row_and_cells(&mut self, features: &[f64], cells: &[u8], label: f32) {
+        if !self.begin_row(cells, label) {
             return;
         }
-        self.null_cells();
+        if features.is_empty() {
+            return self.zero_row();
+        }
         let dimension = self.shape.dimension;
         if let Collected::Dense(cells) = &mut self.rows
             && features.len() == dimension
@@ -150,24 +166,30 @@ impl DatasetBuilder {
     /// Adds a row of cells, for builders made by `of_cells`; other builders take it as a row of zeros. A row that does not have a cell of each
     /// column, or whose label is not a finite number, is null.
     pub fn cell_row(&mut self, row: &[u8], label: f32) {
-        let known = label.is_finite() && self.cells.as_ref().is_some_and(|cells| cells.knows(row));
-        if !self.room_for(if known { label } else { NULL_LABEL }) {
+        if !self.begin_row(row, if self.cells.is_some() { label } else { NULL_LABEL }) {
             return;
         }
+        self.zero_row();
+    }
+
+    fn zero_row(&mut self) {
         match &mut self.rows {
             Collected::Dense(features) => features.room(self.shape.dimension).extend((0..self.shape.dimension).map(|_| 0)),
             Collected::Sparse(rows) => rows.push(&[], &[]),
         }
+    }
+
+    /// Takes label and cells if the unit has room for another row. Where rows have cells, one that does not have a cell of each column, or whose label
+    /// is not a finite number, is null: it has no cells and no label.
+    fn begin_row(&mut self, row: &[u8], label: f32) -> bool {
+        let known = self.cells.as_ref().is_none_or(|cells| label.is_finite() && cells.knows(row));
+        if !self.room_for(if known { label } else { NULL_LABEL }) {
+            return false;
+        }
         if let Some(cells) = &mut self.cells {
             cells.push(known.then_some(row));
         }
-    }
-
-    /// The cells of a row that has none.
-    fn null_cells(&mut self) {
-        if let Some(cells) = &mut self.cells {
-            cells.push(None);
-        }
+        true
     }
 
     /// Adds a null row: it adds nothing to any sum over cells.
@@ -177,10 +199,14 @@ impl DatasetBuilder {
 
     /// Adds a row given by its non-zero features. Pairs out of range are left out; of several with one index the first counts.
     pub fn sparse_row(&mut self, features: &[(u32, f64)], label: f32) {
-        if !self.room_for(if self.cells.is_some() { NULL_LABEL } else { label }) {
+        self.sparse_row_and_cells(features, &[], label);
+    }
+
+    /// The same with the cells of the row, as in `row_and_cells`.
+    pub fn sparse_row_and_cells(&mut self, features: &[(u32, f64)], cells: &[u8], label: f32) {
+        if !self.begin_row(cells, label) {
             return;
         }
-        self.null_cells();
         if let Collected::Sparse(rows) = &mut self.rows
             && quantise_row::sparse(features, self.shape.dimension, self.shape.row_norm, &mut self.index, &mut self.value)
         {

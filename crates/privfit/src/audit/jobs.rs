@@ -4,6 +4,7 @@
 use super::shipped::small_schema;
 use super::subject::{Claim, Comparison, Moved, Release, Subject, World};
 use crate::constraint::Constraint;
+use crate::data::cells::RowForm;
 use crate::data::encode::Row;
 use crate::data::generate::private;
 use crate::data::memory::{Matrix, Memory, Rows};
@@ -138,7 +139,7 @@ impl JobSubject {
     fn dataset(&self, rows: &[Row], entropy: &Entropy) -> Result<Dataset> {
         match &self.kind {
             JobKind::Bounds(bounds) => bounds.records(&Memory { rows: Rows::Dense(&Cells(rows)), labels: None }, entropy),
-            _ => private(rows, &self.schema, None, entropy),
+            _ => private(rows, &self.schema, RowForm::Features, entropy),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Neighbouring data sets, made of public facts: records that a schema allows, and a few that it does not.
 
-use crate::data::cells::CellGrid;
+use crate::data::cells::RowForm;
 use crate::data::encode::{Encoder, Row};
 use crate::data::generate::Random;
 use crate::data::{Cell, Record};
@@ -45,8 +45,8 @@ pub struct RowMaker {
 }
 
 impl RowMaker {
-    /// For a schema, and for the cells that a plan reads rows as.
-    pub fn new(schema: &Schema, grid: Option<&CellGrid>) -> Result<RowMaker> {
+    /// For a schema, and for the form of rows that a plan reads.
+    pub fn new(schema: &Schema, form: RowForm<'_>) -> Result<RowMaker> {
         let mut header: Vec<String> = match &schema.features {
             Features::Table(list) => list.iter().map(|f| f.0.clone()).collect(),
             _ => Vec::new(),
@@ -59,11 +59,7 @@ impl RowMaker {
                 *max_rows
             }
         };
-        let encoder = Encoder::new(schema, &header, true)?;
-        let encoder = match grid {
-            Some(grid) => encoder.with_cells(grid, &header)?,
-            None => encoder,
-        };
+        let encoder = Encoder::new(schema, &header, true)?.of_form(form, &header)?;
         Ok(RowMaker { schema: schema.clone(), encoder, to_unit })
     }
 

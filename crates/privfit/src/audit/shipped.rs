@@ -165,13 +165,13 @@ impl Shipped {
 
     /// Makes rows for it.
     pub fn row_maker(&self) -> Result<RowMaker> {
-        RowMaker::new(&self.schema, self.prepared.plan.cells())
+        RowMaker::new(&self.schema, self.prepared.plan.row_form())
     }
 
     /// Rows as private records.
     pub fn dataset(&self, rows: &[Row]) -> Result<Dataset> {
         // Building rows draws nothing.
-        private(rows, &self.schema, self.prepared.plan.cells(), &Entropy::simulated(0))
+        private(rows, &self.schema, self.prepared.plan.row_form(), &Entropy::simulated(0))
     }
 
     fn run(&self, run: &mut Run<'_>) -> Result<Vec<f64>> {

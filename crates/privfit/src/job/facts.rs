@@ -1,6 +1,6 @@
 //! The public facts that every release rests on.
 
-use crate::data::cells::CellGrid;
+use crate::data::cells::RowForm;
 use crate::data::load::{Records, count, load};
 use crate::error::{Error, Result};
 use crate::ledger::record::Scope;
@@ -66,8 +66,8 @@ impl PublicFacts {
     }
 
     /// Reads the records. From here on nothing depends on what is in them, except through noise.
-    pub fn open(&self, source: &dyn Records, grid: Option<&CellGrid>, entropy: &Entropy) -> Result<Dataset> {
-        let data = load(source, &self.schema, grid, entropy, self.rows_known().then_some(self.rows))?;
+    pub fn open(&self, source: &dyn Records, form: RowForm<'_>, entropy: &Entropy) -> Result<Dataset> {
+        let data = load(source, &self.schema, form, entropy, self.rows_known().then_some(self.rows))?;
         self.same_count(&data)?;
         Ok(data)
     }

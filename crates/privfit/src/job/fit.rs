@@ -275,7 +275,7 @@ impl Release for Prepared {
     }
 
     fn open(&self, source: &dyn Records, entropy: &Entropy) -> Result<Dataset> {
-        self.facts.open(source, self.plan.cells(), entropy)
+        self.facts.open(source, self.plan.row_form(), entropy)
     }
 
     fn run(&self, data: Dataset, engine: &dyn Engine, entropy: &Entropy, progress: &dyn Fn()) -> Result<Output> {

@@ -45,13 +45,16 @@ impl Prepared {
             _ => 0,
         };
         let dense = 2 * problem.features as u64;
-        let (row, known) = match (self.plan.cells(), problem.sparse) {
-            // A byte for each column, and a feature that is always 0.
-            (Some(grid), _) => (grid.columns.len() as u64 + 2, true),
-            (None, false) => (dense, true),
-            (None, true) if used > 0 => (SPARSE_ROW + SPARSE_CELL * used, true),
-            (None, true) => (SPARSE_ROW, false),
+        let form = self.plan.row_form();
+        let (features, known) = match (form.has_features(), problem.sparse) {
+            // One that is always 0.
+            (false, _) => (2, true),
+            (true, false) => (dense, true),
+            (true, true) if used > 0 => (SPARSE_ROW + SPARSE_CELL * used, true),
+            (true, true) => (SPARSE_ROW, false),
         };
+        // A byte for each column.
+        let row = features + form.grid().map_or(0, |grid| grid.columns.len() as u64);
         let labels =
             4 + if matches!(schema.features, Features::Dense { .. } | Features::Image { .. }) { LABELS_APART } else { 0 };
         let (waiting, known) = match schema.unit {

@@ -6,7 +6,6 @@ pub mod facts;
 pub mod fit;
 pub mod kept;
 pub mod memory;
-mod network_measures;
 pub mod output;
 pub mod pretrain;
 pub mod release;

@@ -8,6 +8,7 @@ use super::output::Output;
 use crate::artifact::LARGEST;
 use crate::certificate::{Declared, round_up};
 use crate::checkpoint::Checkpoints;
+use crate::data::cells::RowForm;
 use crate::data::load::Records;
 use crate::error::{Error, Result};
 use crate::ledger::{Ledger, Position, Request, Reserved, digest, random_name};
@@ -33,7 +34,7 @@ pub trait Release {
     fn statement(&self) -> serde_json::Value;
     /// Reads the records. What can be said about them from outside is said here.
     fn open(&self, source: &dyn Records, entropy: &Entropy) -> Result<Dataset> {
-        self.facts().open(source, None, entropy)
+        self.facts().open(source, RowForm::Features, entropy)
     }
     /// Runs on the records.
     fn run(&self, data: Dataset, engine: &dyn Engine, entropy: &Entropy, progress: &dyn Fn()) -> Result<Output>;

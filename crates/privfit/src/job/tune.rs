@@ -13,7 +13,6 @@
 //! and by a union bound above sqrt(2 v ln(E(T)/b)) with a chance of at most b; T is drawn by itself, and ln is concave, so that E(T) stands
 //! for T in the first. Both rest on public facts alone, and on records that are drawn independently from those that the model will meet.
 
-use super::evaluate::{Measures, SumNoise};
 use super::facts::PublicFacts;
 use super::fit::{self, Job, Outcome, Prepared};
 use super::output::Output;
@@ -21,7 +20,7 @@ use super::release::Release;
 use crate::artifact::Artifact;
 use crate::data::load::Records;
 use crate::error::{Error, Result};
-use crate::measure::Kind;
+use crate::measure::{Kind, Measures, SumNoise};
 use crate::method::{Settings, grade, rounded};
 use crate::plan_inputs::{Selection, TrialResult};
 use crate::schema::Task;
@@ -294,7 +293,7 @@ pub(crate) fn plan(job: &Job, tuning: &Tuning, methods: Option<&[String]>, rows:
     let mut base = first_guess(stopping, target, job.adjacency)?;
     for _ in 0..40 {
         let candidates = (0..count).map(|c| with(c, base)).collect::<Result<Vec<_>>>()?;
-        if let Some(other) = candidates.iter().position(|c| c.plan.cells() != candidates[0].plan.cells()) {
+        if let Some(other) = candidates.iter().position(|c| c.plan.row_form() != candidates[0].plan.row_form()) {
             let text = tuning.candidates[other].text();
             return Err(Error::misuse(format!(
                 "candidate {text}: it reads records as cells and the first one does not, or the other way: tune linear and additive models apart"
@@ -488,7 +487,7 @@ impl Release for Tuned {
     }
 
     fn open(&self, source: &dyn Records, entropy: &Entropy) -> Result<Dataset> {
-        self.facts.open(source, self.candidates[0].plan.cells(), entropy)
+        self.facts.open(source, self.candidates[0].plan.row_form(), entropy)
     }
 
     fn run(&self, data: Dataset, engine: &dyn Engine, entropy: &Entropy, progress: &dyn Fn()) -> Result<Output> {
@@ -574,8 +573,18 @@ mod tests {
             }
         }
         files.extend(
-            ["job/tune.rs", "job/evaluate.rs", "job/fit.rs", "metric.rs", "model.rs", "linear.rs", "affine.rs"]
-                .map(|f| source.join(f)),
+            [
+                "job/tune.rs",
+                "job/fit.rs",
+                "measure/mod.rs",
+                "measure/network.rs",
+                "measure/sums.rs",
+                "metric.rs",
+                "model.rs",
+                "linear.rs",
+                "affine.rs",
+            ]
+            .map(|f| source.join(f)),
         );
         assert!(files.len() > 40, "{files:?}");
         let places = [

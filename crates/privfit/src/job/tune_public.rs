@@ -71,7 +71,7 @@ pub fn rank(
             // The same noise for all candidates; a seed is enough where nothing is private.
             let entropy = Entropy::simulated(fold);
             let prepared = prepare(&trial, size, true).map_err(|e| e.after(format!("candidate {}: ", candidate.text())))?;
-            let data = load(&rest, &trial.schema, prepared.plan.cells(), &entropy, Some(size))?;
+            let data = load(&rest, &trial.schema, prepared.plan.row_form(), &entropy, Some(size))?;
             let artifact = prepared.train(&data, engine, &entropy, &|| {})?;
             total += score(&artifact.model, &part, &trial.schema)?;
             progress();

@@ -205,6 +205,7 @@ impl Plan for Location {
 mod tests {
     use super::*;
     use crate::Schema;
+    use crate::data::cells::RowForm;
     use crate::data::csv::Csv;
     use crate::data::encode::{Encoder, Row};
     use crate::data::load::load_from;
@@ -231,7 +232,7 @@ mod tests {
             let text = format!("a,b,u\n0.1,p,1\n{}\n-0.4,q,2\n", records.join("\n"));
             let (entropy, engine) = (Entropy::simulated(8), Threads::new(1));
             let mut reader = Csv::open(Box::new(std::io::Cursor::new(text.into_bytes()))).unwrap();
-            let data = load_from(&mut reader, schema, None, &entropy).unwrap();
+            let data = load_from(&mut reader, schema, RowForm::Features, &entropy).unwrap();
             let mut run = Run::begin(&data, &engine, &entropy, &event).unwrap();
             let everyone = run.everyone().unwrap();
             run.at(&wide, |run, scale| {

@@ -44,7 +44,7 @@ pub(crate) mod weighted_columns;
 use crate::additive::AdditiveModel;
 use crate::checkpoint::Checkpoints;
 use crate::constraint::Constraint;
-use crate::data::cells::CellGrid;
+use crate::data::cells::RowForm;
 use crate::data::encode::Column;
 use crate::error::{Error, Result};
 use crate::loss::{self, Heads, Kind, LossEntry, OwnMetric};
@@ -392,9 +392,9 @@ pub trait Plan: Send + Sync {
     fn limit_at_once(&mut self, _most: usize) {}
     /// Runs, and returns the weights, score after score, or the list of numbers that `learned` reads.
     fn run(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Vec<f64>>;
-    /// The cells that it reads rows as; none for features.
-    fn cells(&self) -> Option<&CellGrid> {
-        None
+    /// What it reads rows as.
+    fn row_form(&self) -> RowForm<'_> {
+        RowForm::Features
     }
     /// Runs, and returns what was learned; most methods have weights for rows as they are.
     fn learn(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Learned> {

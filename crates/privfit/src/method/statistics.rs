@@ -446,6 +446,7 @@ impl Plan for Statistics {
 mod tests {
     use super::*;
     use crate::Schema;
+    use crate::data::cells::RowForm;
     use crate::data::csv::Csv;
     use crate::data::encode::columns;
     use crate::data::load::load_from;
@@ -535,7 +536,7 @@ mod tests {
                     let text = format!("u,a,b,c,d,y\n1,0.1,3,p,1,0.2\n{rows}3,-0.4,2,q,0,-0.1\n");
                     let (entropy, engine) = (Entropy::simulated(8), Threads::new(1));
                     let mut reader = Csv::open(Box::new(std::io::Cursor::new(text.into_bytes()))).unwrap();
-                    let data = load_from(&mut reader, &schema, None, &entropy).unwrap();
+                    let data = load_from(&mut reader, &schema, RowForm::Features, &entropy).unwrap();
                     let mut run = Run::begin(&data, &engine, &entropy, &event).unwrap();
                     let everyone = run.everyone().unwrap();
                     run.at(&wide, |run, scale| {

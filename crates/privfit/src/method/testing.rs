@@ -3,6 +3,7 @@
 use super::Settings;
 use crate::Schema;
 use crate::constraint::Constraint;
+use crate::data::cells::RowForm;
 use crate::data::csv::Csv;
 use crate::data::load::load_from;
 use crate::job::fit::{Job, Prepared, prepare};
@@ -48,7 +49,7 @@ pub(crate) fn dataset(schema: &Schema, columns: usize, units: bool, rows: &[Vec<
     let lines: String = rows.iter().map(|r| r.iter().map(f64::to_string).collect::<Vec<_>>().join(",") + "\n").collect();
     let text = format!("{}{names}y\n{lines}", if units { "u," } else { "" });
     let mut reader = Csv::open(Box::new(std::io::Cursor::new(text.into_bytes()))).unwrap();
-    load_from(&mut reader, schema, None, entropy).unwrap()
+    load_from(&mut reader, schema, RowForm::Features, entropy).unwrap()
 }
 
 /// Weights on -1 ... 1 columns and the intercept, in half-ranges of the target or as a logarithm: what a ball-scaled model computes.

@@ -10,6 +10,7 @@ use privfit::audit::jobs::JobSubject;
 use privfit::audit::recovered::Recovered;
 use privfit::audit::shipped::{Question, Shipped};
 use privfit::audit::{Claim, Pair, RowMaker, Subject, canaries, precision, repeat, sensitivity};
+use privfit::data::cells::RowForm;
 use privfit::data::encode::{Row, UNKNOWN};
 use privfit::data::generate::Random;
 use privfit::method::{self, Settings};
@@ -417,7 +418,7 @@ fn every_combination(rows: u64, pairs: u64, slow: bool) -> u64 {
     let mut compared = 0;
     for (i, shape) in SHAPES.iter().enumerate() {
         let schema = Schema::parse(&format!("[dataset]\nname = \"t\"\n{shape}")).unwrap_or_else(|e| panic!("{i}: {e}"));
-        let maker = RowMaker::new(&schema, None).unwrap();
+        let maker = RowMaker::new(&schema, RowForm::Features).unwrap();
         for method in method::ALL {
             // Plans that compose several kinds of releases take a second each.
             let heavy = ["noisy-thresholding", "weighted-columns", "two-stage", "transfer-support", "frank-wolfe"];
@@ -558,7 +559,7 @@ fn metrics_and_bounds_keep_their_claims() {
                     };
                     vec![Pair { kind: "telling", a: rows(Some([250.0, 12.0])), b: rows(other) }]
                 }
-                _ => RowMaker::new(subject().schema(), None).unwrap().telling(4, adjacency, &[]),
+                _ => RowMaker::new(subject().schema(), RowForm::Features).unwrap().telling(4, adjacency, &[]),
             };
             let subject = subject();
             for pair in &pairs {
@@ -588,7 +589,7 @@ fn metrics_and_bounds_keep_their_claims() {
 fn tuning_keeps_its_claim() {
     for adjacency in [Adjacency::ZeroOut, Adjacency::ReplaceOne] {
         let subject = || JobSubject::tuning(adjacency, 4, 3).unwrap();
-        let pairs = RowMaker::new(subject().schema(), None).unwrap().telling(4, adjacency, &[]);
+        let pairs = RowMaker::new(subject().schema(), RowForm::Features).unwrap().telling(4, adjacency, &[]);
         let best = distribution::telling(&subject(), &pairs, 200).unwrap();
         let found = two_worlds(&subject(), &pairs[best], 12_000);
         println!("tuning {adjacency}: at least {:.2} of {:.2}", found.epsilon, subject().claim().epsilon());
@@ -618,7 +619,7 @@ fn weighted_columns_keep_their_claim() {
             ..Question::default()
         };
         let subject = Shipped::new(&question).unwrap();
-        let maker = RowMaker::new(&schema, None).unwrap();
+        let maker = RowMaker::new(&schema, RowForm::Features).unwrap();
         let pairs = maker.telling(3, adjacency, &[]);
         // A short search now and then takes a pair that tells little, about once in thirty times; four of them in a row are once in a million.
         let seen = (0..4).any(|_| {

@@ -3,6 +3,7 @@
 use privfit::account::{Adjacency, Event};
 use privfit::certificate::{ATTACK_RATE, DELTAS, Declared, LedgerPosition, entry, render, yaml};
 use privfit::constraint::Constraint;
+use privfit::data::cells::RowForm;
 use privfit::data::csv::Csv;
 use privfit::data::load::{Source, load_from};
 use privfit::engine::Threads;
@@ -77,7 +78,7 @@ fn fit(job: &Job, entropy: &Entropy) -> Option<Artifact> {
     };
     let text = format!("x,c,y\n{}", (0..ROWS).map(line).collect::<String>());
     let mut reader = Csv::open(Box::new(std::io::Cursor::new(text.into_bytes()))).unwrap();
-    let data = load_from(&mut reader, &job.schema, prepared.plan.cells(), entropy).unwrap();
+    let data = load_from(&mut reader, &job.schema, prepared.plan.row_form(), entropy).unwrap();
     Some(prepared.train(&data, &Threads::new(1), entropy, &|| ()).unwrap())
 }
 
@@ -713,7 +714,7 @@ fn selections_are_planned_again() {
     let tuned = privfit::job::tune::prepare(&tried, &tuning, ROWS as u64, false).unwrap();
     let rows: String = (0..ROWS).map(|i| format!("{},{},{}\n", i % 6, ["p", "q", "r"][i % 3], ["no", "yes"][i % 2])).collect();
     let mut reader = Csv::open(Box::new(std::io::Cursor::new(format!("x,c,y\n{rows}").into_bytes()))).unwrap();
-    let data = load_from(&mut reader, &tried.schema, None, &system()).unwrap();
+    let data = load_from(&mut reader, &tried.schema, RowForm::Features, &system()).unwrap();
     let artifact = tuned.train(data, &Threads::new(1), &system(), &|| {}).unwrap();
     let verdict = verify(&artifact.to_json().unwrap()).unwrap();
     assert!(verdict.holds(), "{verdict:#?}");

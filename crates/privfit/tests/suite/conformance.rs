@@ -68,7 +68,7 @@ fn table(rows: usize, task: &str) -> Vec<String> {
 fn dataset(prepared: &Prepared, lines: &[String], entropy: &Entropy) -> Dataset {
     let text = format!("x,c,z,u,y\n{}", lines.iter().map(|l| format!("{l}\n")).collect::<String>());
     let mut reader = Csv::open(Box::new(std::io::Cursor::new(text.into_bytes()))).unwrap();
-    load_from(&mut reader, &prepared.job().schema, prepared.plan.cells(), entropy).unwrap()
+    load_from(&mut reader, &prepared.job().schema, prepared.plan.row_form(), entropy).unwrap()
 }
 
 #[derive(Clone, Copy)]

@@ -4,6 +4,7 @@ use crate::Failure;
 use crate::tables::sets::{Set, madelon, text};
 use privfit::Schema;
 use privfit::account::Adjacency;
+use privfit::data::cells::RowForm;
 use privfit::data::encode::Row;
 use privfit::data::generate::{Design, Drawn, Texts, per_unit, private, public};
 use privfit::kernel::{Dataset, Entropy, PublicRows};
@@ -220,7 +221,10 @@ impl Case {
                     let drawn = distribution.draw(seed);
                     let rows = drawn.encoded(&schema, 0..train)?;
                     let judge = Judge::Numbers(drawn.encoded(&schema, train..train + test)?, factor, half);
-                    samples.push(Sample { train: Arc::new(private(&rows, &schema, None, &Entropy::simulated(seed))?), judge });
+                    samples.push(Sample {
+                        train: Arc::new(private(&rows, &schema, RowForm::Features, &Entropy::simulated(seed))?),
+                        judge,
+                    });
                     // Words of public texts say nothing about weights, so that one draw of them is enough.
                     if others > 0 && shared_rows.is_none() {
                         let rows = drawn.encoded(&schema, train + test..train + test + others)?;
@@ -240,7 +244,7 @@ impl Case {
                 for fold in 0..5 {
                     let part = |test: bool| all.iter().enumerate().filter(move |(i, _)| (i % 5 == fold) == test);
                     let own: Vec<Row> = part(false).map(|r| r.1.clone()).collect();
-                    let train = Arc::new(private(&own, &set.schema, None, &Entropy::simulated(0))?);
+                    let train = Arc::new(private(&own, &set.schema, RowForm::Features, &Entropy::simulated(0))?);
                     samples.push(Sample { train, judge: Judge::Classes(Arc::new(part(true).map(|r| r.1.clone()).collect())) });
                 }
                 let rows = (all.len() / 5 * 4) as u64;
@@ -251,7 +255,7 @@ impl Case {
                 let (own, others): (Vec<_>, Vec<_>) = set.clear.iter().enumerate().partition(|(i, _)| !self.third || i % 2 == 0);
                 let own: Vec<Row> = own.into_iter().map(|r| r.1.clone()).collect();
                 let others: Vec<Row> = others.into_iter().map(|r| r.1.clone()).collect();
-                let train = Arc::new(private(&own, &set.schema, None, &Entropy::simulated(0))?);
+                let train = Arc::new(private(&own, &set.schema, RowForm::Features, &Entropy::simulated(0))?);
                 let sample = Sample { train, judge: Judge::Classes(Arc::new(set.test)) };
                 let public = (!others.is_empty()).then(|| Arc::new(public(&others, &set.schema)));
                 let radii = vec![5.0, 20.0, 80.0];

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use privfit::account::Adjacency;
 use privfit::audit::shipped::Question;
 use privfit::audit::{Pair, RowMaker, Shipped, Subject, canaries, distribution, own_rows, precision, sensitivity};
-use privfit::data::cells::CellGrid;
+use privfit::data::cells::RowForm;
 use privfit::data::encode::Row;
 use privfit::data::generate::Random;
 use privfit::data::load::Source;
@@ -160,7 +160,7 @@ impl Common {
         let rows = usize::try_from(artifact.training.rows).ok().filter(|r| (1..=1 << 24).contains(r));
         let rows =
             rows.ok_or_else(|| Failure::misuse("the plan is for more rows than an audit can make: audit its method by name"))?;
-        let others = self.others(&artifact.schema, subject.prepared().plan.cells())?;
+        let others = self.others(&artifact.schema, subject.prepared().plan.row_form())?;
         if !others.is_empty() && others.len() != rows {
             return Err(Failure::misuse(format!(
                 "the plan is for {rows} rows and the files have others: give the rows of the model"
@@ -170,13 +170,13 @@ impl Common {
     }
 
     /// The records that were given.
-    fn others(&self, schema: &Schema, grid: Option<&CellGrid>) -> Result<Vec<Row>, Failure> {
+    fn others(&self, schema: &Schema, form: RowForm<'_>) -> Result<Vec<Row>, Failure> {
         if self.data.is_empty() {
             return Ok(Vec::new());
         }
         crate::ui::note("note: what follows is computed from your records without protection: it is as confidential as they are");
         quiet();
-        let others = own_rows(&Source { files: self.data.clone(), labels: self.labels.clone() }, schema, grid)?;
+        let others = own_rows(&Source { files: self.data.clone(), labels: self.labels.clone() }, schema, form)?;
         match others.is_empty() {
             true => Err(Failure::misuse("the files hold no records: give others, or leave out --data")),
             false => Ok(others),
@@ -190,15 +190,16 @@ impl Common {
         let mut question = self.question(self.method()?, self.rows.unwrap_or(rows))?;
         let mut others = Vec::new();
         if let (Some(schema), false) = (&question.schema, self.data.is_empty()) {
-            others = self.others(schema, None)?;
+            others = self.others(schema, RowForm::Features)?;
             question.rows = others.len() as u64;
         }
         if question.rows == 0 {
             return Err(Failure::misuse("an audit needs a row: give --rows of at least 1"));
         }
         let subject = Shipped::new(&question)?;
-        if let (Some(grid), false) = (subject.prepared().plan.cells(), others.is_empty()) {
-            others = self.others(subject.schema(), Some(grid))?;
+        let form = subject.prepared().plan.row_form();
+        if form != RowForm::Features && !others.is_empty() {
+            others = self.others(subject.schema(), form)?;
         }
         let maker = subject.row_maker()?;
         Ok(Scene { subject, maker, rows: question.rows as usize, others })

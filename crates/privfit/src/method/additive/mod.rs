@@ -27,7 +27,7 @@ mod trees;
 
 use super::{Capabilities, Learned, Method, Noise, Plan, Problem, rounded};
 use crate::additive::AdditiveModel;
-use crate::data::cells::CellGrid;
+use crate::data::cells::{CellGrid, RowForm};
 use crate::error::{Error, Result};
 use crate::loss::Link;
 use crate::method::settings::settings;
@@ -262,8 +262,8 @@ impl Plan for Additive {
         Needs::Sums
     }
 
-    fn cells(&self) -> Option<&CellGrid> {
-        Some(&self.grid)
+    fn row_form(&self) -> RowForm<'_> {
+        RowForm::Cells(&self.grid)
     }
 
     fn describe(&self) -> Vec<(&'static str, String)> {

@@ -1,9 +1,9 @@
-//! Measures of a network on records, for private metrics and private tuning (`evaluate.rs` has the claim).
+//! Measures of a network on records, for private metrics and private tuning (`sums.rs` has the claim).
 //!
 //! Every unit is computed by itself, in working memory that was cleared, and its measures are clipped on the integers: nothing rests on how exact the scores are, so that the sum has
 //! the grade `exact`.
 
-use crate::measure::{Kind, Measure};
+use super::{Kind, Measure};
 use crate::network::Network;
 use privfit_kernel::{Blockwise, Clipping, UnitBlock};
 

@@ -1,5 +1,10 @@
 //! What a record adds to sums from which metrics are made: a few numbers in [0, 1].
 
+mod network;
+mod sums;
+
+pub(crate) use sums::{Measures, SumNoise, needs_delta};
+
 use crate::loss::{self, Link};
 use crate::metric::{BINS, LONGEST_LOSS};
 use crate::model::{Prediction, read_scores};

@@ -402,6 +402,7 @@ fn methods_are_listed() {
         "statistics",
         "additive",
         "network",
+        "additive-or-network",
         "noisy-thresholding",
         "weighted-columns",
         "hard-thresholding",

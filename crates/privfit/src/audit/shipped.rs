@@ -88,7 +88,7 @@ impl Shipped {
         if first.is_ok() || question.loss.is_some() {
             return first;
         }
-        for loss in loss::ALL.iter().filter(|l| l.least_squares || l.kind == Kind::Location) {
+        for loss in loss::ALL.iter().filter(|l| l.multiclass || l.least_squares || l.kind == Kind::Location) {
             let other = Question { loss: Some(loss.name.into()), ..question.clone() };
             if let Ok(subject) = Shipped::with(&other, small_schema(Some(loss.name))?) {
                 return Ok(subject);

@@ -195,11 +195,13 @@ pub fn prepare(job: &Job, rows: u64, counted: bool) -> Result<Prepared> {
         .then(|| Problem { loss: loss::usual_of_cells(task).unwrap_or(loss), ..problem.clone() })
         .and_then(|problem| auto::additive(&problem).map(|reason| (problem, reason)));
     let free = job.method == "auto" && job.loss.is_none();
-    let network = free.then(|| auto::network(&problem)).flatten();
-    let network = network.map(|why| (Problem { loss: loss::usual_of_layers(task).unwrap_or(loss), ..problem.clone() }, why));
+    let network = free.then(|| auto::network(&problem).map(|why| (method::network::METHOD.name, why))).flatten();
+    let either = free.then(|| auto::additive_or_network(&problem).map(|why| (method::additive_or_network::METHOD.name, why)));
+    let layers = network.or(either.flatten());
+    let layers = layers.map(|which| (Problem { loss: loss::usual_of_layers(task).unwrap_or(loss), ..problem.clone() }, which));
     let chosen = auto::NAMES.contains(&job.method.as_str());
-    let (name, problem, reason) = match (network, curves) {
-        (Some((problem, reason)), _) => (method::network::METHOD.name, problem, Some(reason)),
+    let (name, problem, reason) = match (layers, curves) {
+        (Some((problem, (name, reason))), _) => (name, problem, Some(reason)),
         (_, Some((problem, reason))) => (method::additive::METHOD.name, problem, Some(reason)),
         _ => (job.method.as_str(), problem.clone(), chosen.then(|| auto::choose(&problem).1)),
     };

@@ -1,8 +1,8 @@
 //! The default method, from public facts alone.
 
 use super::{
-    Method, Problem, additive, hard_thresholding, network, noisy_gd, noisy_thresholding, objective, output, statistics,
-    weighted_columns,
+    Method, Problem, additive, additive_or_network, hard_thresholding, network, noisy_gd, noisy_thresholding, objective, output,
+    statistics, weighted_columns,
 };
 use crate::constraint::Constraint;
 use crate::schema::{Features, Task};
@@ -28,28 +28,32 @@ pub fn additive(problem: &Problem) -> Option<&'static str> {
     (signal >= least).then_some("curves of a table's columns say more than straight lines, and there are enough rows for them")
 }
 
-/// Rows times mu from which a network of a table beats curves and pairs, for more than two classes.
+/// Rows times mu from which a network of a table may beat curves and pairs, for more than two classes.
 const LAYERS_FROM: f64 = 25_000.0;
 
-/// Why a network, where it is the default: for classes of pictures with scattering features, and for more than two classes of large tables.
-pub fn network(problem: &Problem) -> Option<&'static str> {
-    let possible = problem.constraint == Constraint::None
-        && problem.settings.0.keys().all(|name| network::METHOD.has(name))
+/// Whether a problem is one for networks, given a method that trains one.
+fn for_layers(problem: &Problem, method: &Method) -> bool {
+    problem.constraint == Constraint::None
+        && problem.settings.0.keys().all(|name| method.has(name))
         && problem.target.delta > 0.0
         && problem.adjacency != Adjacency::AddRemove
         && problem.rows_per_unit == 1
-        && problem.weights.is_empty();
-    let Task::Classes(classes) = problem.task else { return None };
-    if !possible {
-        return None;
-    }
-    if problem.schema.scatters() {
-        return Some("scores of scattering features need few steps, so that little noise meets them");
-    }
-    let table = matches!(problem.schema.features, Features::Table(_));
-    let signal = problem.single_noise().map_or(0.0, |noise| problem.rows as f64 / noise);
-    (table && classes > 2 && signal >= LAYERS_FROM)
-        .then_some("there are so many rows that a network finds how columns act together")
+        && problem.weights.is_empty()
+        && matches!(problem.task, Task::Classes(_))
+}
+
+/// Why a network, where it is the default: for classes of pictures with scattering features.
+pub fn network(problem: &Problem) -> Option<&'static str> {
+    (for_layers(problem, &network::METHOD) && problem.schema.scatters())
+        .then_some("scores of scattering features need few steps, so that little noise meets them")
+}
+
+/// Why an additive model and a network, of which the better one is released: for more than two classes of large tables.
+pub fn additive_or_network(problem: &Problem) -> Option<&'static str> {
+    let table = matches!(problem.schema.features, Features::Table(_)) && matches!(problem.task, Task::Classes(3..));
+    let signal = || problem.single_noise().map_or(0.0, |noise| problem.rows as f64 / noise);
+    (table && for_layers(problem, &additive_or_network::METHOD) && signal() >= LAYERS_FROM)
+        .then_some("there are so many rows that a network may find how columns act together, and so many that it costs little to see whether it does")
 }
 
 /// Rows over the length of the noise on a gradient sum below which many noisy steps beat one exact minimisation: they learn the strong

@@ -3,6 +3,7 @@
 
 pub(crate) mod adaptive_gd;
 pub(crate) mod additive;
+pub(crate) mod additive_or_network;
 pub mod auto;
 mod block_learner;
 pub(crate) mod correlated_noise;
@@ -460,6 +461,7 @@ pub const ALL: &[Method] = &[
     statistics::METHOD,
     additive::METHOD,
     network::METHOD,
+    additive_or_network::METHOD,
     noisy_thresholding::METHOD,
     weighted_columns::METHOD,
     hard_thresholding::METHOD,

@@ -181,7 +181,7 @@ const TAKEN_BELOW: f64 = 0.7;
 /// Least second moment of Adam, over the variance of the noise in it.
 const LEAST: f64 = 0.01;
 
-struct Networks {
+pub(super) struct Networks {
     network: Network,
     /// Layers that public rows trained; none where all weights are trained here.
     pretrained: Option<Arc<Pretrained>>,
@@ -198,6 +198,8 @@ struct Networks {
     inputs: Inputs,
     /// Share of the budget for them.
     share: f64,
+    /// Releases of the same run before those of the network.
+    before: u64,
     recursive: Option<Recursive>,
     event: Event,
     loss: &'static str,
@@ -238,11 +240,26 @@ enum Inputs {
     Released(Moments, Gaussian),
 }
 
+/// What the same run releases besides the training of a network.
+#[derive(Default)]
+pub(super) struct Beside {
+    /// Before the first step, and after the last.
+    pub(super) before: Vec<Event>,
+    pub(super) after: Vec<Event>,
+    /// Part of mu^2 that this costs.
+    pub(super) share: f64,
+}
+
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     Ok(Box::new(networks(problem)?))
 }
 
 fn networks(problem: &Problem) -> Result<Networks> {
+    networks_beside(problem, &Beside::default())
+}
+
+/// The plan of a network whose event is that of the whole run: noise is such that all of it meets the target.
+pub(super) fn networks_beside(problem: &Problem, beside: &Beside) -> Result<Networks> {
     let settings = NetworkSettings::parse(&problem.settings)?;
     problem.needs_delta(METHOD.name)?;
     if problem.adjacency == Adjacency::AddRemove {
@@ -282,7 +299,7 @@ fn networks(problem: &Problem) -> Result<Networks> {
     // Scores of what is given, be it rows or what frozen layers make of them: inputs have about this length.
     let linear = unlearned || network.frozen;
     let length = if network.frozen { (network.score_inputs() as f64).sqrt() } else { f64::from(network.scale) };
-    let signal = n / problem.single_noise()?;
+    let signal = n / problem.single_noise()? * (1.0 - beside.share).sqrt();
     let epochs = if linear { LINEAR_PASSES } else { 1.0 } * 20.0 * (signal / 20_000.0).sqrt().clamp(0.25, 2.0);
     let steps = settings.steps.unwrap_or((epochs / rate).clamp(20.0, 5000.0).round() as u64);
     let clip = settings.clip.unwrap_or(usual_clip(problem, &network));
@@ -302,11 +319,14 @@ fn networks(problem: &Problem) -> Result<Networks> {
     let recursive = recursive::planned(problem, &settings, &network, clip, rate)?;
     let longest = recursive.as_ref().map_or(clip, |r| r.bounds.longest());
     let of_step = |nm: f64| recursive::mechanism(&network, settings.exact, longest, nm, problem.rows);
-    let whole = |mut steps: Vec<Event>| {
+    let whole = |steps: Vec<Event>| {
+        let mut all = beside.before.clone();
         if let Inputs::Released(moments, first) = &inputs {
-            steps.insert(0, first.event(moments.dimension()));
+            all.push(first.event(moments.dimension()));
         }
-        if steps.len() == 1 { steps.remove(0) } else { Event::Compose(steps) }
+        all.extend(steps);
+        all.extend(beside.after.iter().cloned());
+        if all.len() == 1 { all.remove(0) } else { Event::Compose(all) }
     };
     let samples = || -> Result<StepNoise> {
         let make = |nm: f64| -> Result<(Gaussian, Event)> {
@@ -381,12 +401,22 @@ fn networks(problem: &Problem) -> Result<Networks> {
         clip,
         inputs,
         share,
+        before: beside.before.iter().map(releases).sum(),
         event,
         settings,
         recursive,
         loss: problem.loss.name,
         loss_parameters: problem.build_loss(1)?.parameters().to_vec(),
     })
+}
+
+/// Releases of a composition of releases that are made one by one.
+fn releases(event: &Event) -> u64 {
+    match event {
+        Event::Compose(events) => events.iter().map(releases).sum(),
+        Event::Repeat { times, event } => times * releases(event),
+        _ => 1,
+    }
 }
 
 /// Gradients of pictures are all long, and those of clear pictures are made as long as those of hard ones. In a table classes overlap, and records that are on the wrong side have long gradients for good: cut short, they
@@ -471,7 +501,7 @@ fn inputs(problem: &Problem, network: &Network, share: f64) -> Result<Inputs> {
 impl Networks {
     /// Releases before the first step.
     fn before_steps(&self) -> u64 {
-        u64::from(matches!(self.inputs, Inputs::Released(..)))
+        self.before + u64::from(matches!(self.inputs, Inputs::Released(..)))
     }
 
     /// Scales and shifts of inputs, released where they are not public: called once in all the processes of a run.
@@ -521,7 +551,7 @@ impl Networks {
                 Inputs::Public(normal) => normal.clone(),
                 Inputs::Released(moments, _) => moments.unchanged(),
             },
-            released: self.before_steps() > 0,
+            released: matches!(self.inputs, Inputs::Released(..)),
         }
     }
 
@@ -565,7 +595,12 @@ impl Networks {
     }
 
     /// All steps, or those that no other process has done.
-    fn descend(&self, run: &mut Run<'_>, progress: &dyn Fn(), mut kept: Option<&mut dyn Checkpoints>) -> Result<Vec<f64>> {
+    pub(super) fn descend(
+        &self,
+        run: &mut Run<'_>,
+        progress: &dyn Fn(),
+        mut kept: Option<&mut dyn Checkpoints>,
+    ) -> Result<Vec<f64>> {
         let d = self.network.trained();
         // A plan may be made before public rows were looked at; nothing is trained with it.
         if self.pretrained.as_ref().is_some_and(|p| p.weights().is_none()) {

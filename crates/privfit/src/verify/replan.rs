@@ -111,6 +111,7 @@ pub(super) fn replan(artifact: &Artifact, inputs: &PlanInputs) -> Result<Replann
             let mut training = plan.training(method::grade(plan.method, plan.plan.as_ref()));
             // Why this method: a sentence about public facts, if the rule of this version chooses it.
             let reason = match plan.method.name {
+                name if name == method::additive_or_network::METHOD.name => auto::additive_or_network(&plan.problem),
                 _ if plan.method.can.of_cells => auto::additive(&plan.problem),
                 name if name == method::network::METHOD.name => auto::network(&plan.problem),
                 _ => Some(auto::choose(&plan.problem)).filter(|c| c.0.name == plan.method.name).map(|c| c.1),

@@ -156,7 +156,7 @@ const NO_OFFSET: &[(&str, f64)] = &[("steps", 1.0), ("momentum", 0.0), ("learnin
 const FEW: &[(&str, f64)] = &[("steps", 3.0), ("trees", 2.0), ("pairs", 1.0)];
 
 /// Correct configurations, every private method among them.
-const CORRECT: [Shown; 51] = {
+const CORRECT: [Shown; 52] = {
     use Adjacency::{AddRemove, ReplaceOne, ZeroOut};
     [
         ("noisy-gd", "logistic", ONE_STEP, ZeroOut, 0.5),
@@ -216,6 +216,13 @@ const CORRECT: [Shown; 51] = {
         ("correlated-noise", "softmax", &[("epochs", 3.0), ("batches", 2.0), ("taken_back", 0.5)], ZeroOut, 0.0),
         ("correlated-noise", "squared", &[("epochs", 2.0), ("batches", 1.0), ("bands", 2.0)], ZeroOut, 0.0),
         ("network", "softmax", &[("steps", 3.0), ("sampling_rate", 1.0), ("fresh", 0.5)], ZeroOut, 0.0),
+        (
+            "additive-or-network",
+            "softmax",
+            &[("steps", 2.0), ("sampling_rate", 0.5), ("additive_steps", 3.0), ("additive_share", 0.5)],
+            ZeroOut,
+            0.0,
+        ),
     ]
 };
 

@@ -121,28 +121,48 @@ fn stopped_at_every_step() {
         &[("correlated", 1.0), ("bands", 4.0)],
         &[("taken_back", 0.9), ("normalise", 0.1), ("adam", 1.0)],
     ] {
-        let prepared = network(settings);
-        let run = |kept: Option<&mut Failing>| {
-            let (engine, entropy) = (Threads::new(1), Entropy::simulated(3));
-            let data = prepared.open(&place.source(), &entropy).unwrap();
-            let output = match kept {
-                None => prepared.run(data, &engine, &entropy, &|| {}),
-                Some(kept) => prepared.run_kept(data, &engine, &entropy, &|| {}, kept),
-            };
-            output.and_then(|o| o.bytes())
+        goes_on_after_every_step(&network(settings), &place, 0, &format!("{settings:?}"));
+    }
+}
+
+/// An additive model comes before the network; what it released is kept with each step.
+#[test]
+fn two_models_stopped_at_every_step() {
+    let place = Place::new("two");
+    let target = "classes = [\"0\", \"1\", \"2\"]";
+    let settings = [("steps", STEPS as f64), ("sampling_rate", 0.3), ("additive_steps", 3.0)];
+    let job = Job {
+        schema: privfit::Schema::parse(&SCHEMA.replace("classes = [\"0\", \"1\"]", target)).unwrap(),
+        method: "additive-or-network".into(),
+        layers: None,
+        settings: Settings(settings.map(|(k, v)| (k.to_string(), v)).into()),
+        ..network(&[]).job().clone()
+    };
+    goes_on_after_every_step(&prepare(&job, 200, false).unwrap(), &place, 3, "two models");
+}
+
+/// Stopped at every step after the first ones, before or after it is kept: the same bytes as at once.
+fn goes_on_after_every_step(prepared: &Prepared, place: &Place, before: u64, name: &str) {
+    let run = |kept: Option<&mut Failing>| {
+        let (engine, entropy) = (Threads::new(1), Entropy::simulated(3));
+        let data = prepared.open(&place.source(), &entropy).unwrap();
+        let output = match kept {
+            None => prepared.run(data, &engine, &entropy, &|| {}),
+            Some(kept) => prepared.run_kept(data, &engine, &entropy, &|| {}, kept),
         };
-        let whole = run(None).unwrap();
-        for (every, after) in [(1, true), (1, false), (4, true), (5, false)] {
-            let mut kept = Failing { state: None, every, fails: 0, after, kept: Vec::new() };
-            for fails in (every..=STEPS).step_by(every as usize) {
-                kept.fails = fails;
-                assert_eq!(run(Some(&mut kept)).unwrap_err().code(), 3, "at step {fails}");
-            }
-            kept.fails = 0;
-            assert_eq!(run(Some(&mut kept)).unwrap(), whole, "{settings:?}, every {every}");
-            let all: Vec<u64> = (every..=STEPS).step_by(every as usize).collect();
-            assert_eq!(kept.kept, all, "each state is kept once");
+        output.and_then(|o| o.bytes())
+    };
+    let whole = run(None).unwrap();
+    for (every, after) in [(1, true), (1, false), (4, true), (5, false)] {
+        let mut kept = Failing { state: None, every, fails: 0, after, kept: Vec::new() };
+        let all: Vec<u64> = (before + 1..=before + STEPS).filter(|step| step.is_multiple_of(every)).collect();
+        for fails in &all {
+            kept.fails = *fails;
+            assert_eq!(run(Some(&mut kept)).unwrap_err().code(), 3, "{name} at step {fails}");
         }
+        kept.fails = 0;
+        assert_eq!(run(Some(&mut kept)).unwrap(), whole, "{name}, every {every}");
+        assert_eq!(kept.kept, all, "each state is kept once");
     }
 }
 

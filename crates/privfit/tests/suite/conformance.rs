@@ -100,6 +100,9 @@ impl Case {
         {
             settings.insert("steps".to_string(), 30.0);
         }
+        if self.method == "additive-or-network" {
+            settings.extend(["steps", "additive_steps"].map(|name| (name.to_string(), 30.0)));
+        }
         Job {
             schema: schema(self.task, ""),
             rows: Some(rows),
@@ -259,6 +262,7 @@ fn combinations_plan_or_say_why() {
     assert_eq!(count("noisy-sgd"), 3 * (4 * 3 + numbers + 1));
     assert_eq!(count("statistics"), 3 * (2 + 1));
     assert_eq!(count("additive"), 3 * (2 * 2 + 1 + numbers - 2), "logistic for two classes, softmax, all numbers but quantiles");
+    assert_eq!(count("additive-or-network"), 2, "softmax for more than two classes");
     assert_eq!(count("objective-pure"), 2 * (3 * 3 + numbers));
     assert_eq!(count("hyperparameter-free"), 2 * (3 * 3 + numbers));
     assert_eq!(count("output-gd"), 2 * 2 * (3 * 3 + numbers));
@@ -393,6 +397,7 @@ fn much_budget_gives_the_optimum() {
             ("frank-wolfe", _) => &[("steps", 150.0), ("cap", 1.0)],
             ("additive", _) => &[("steps", 200.0)],
             ("network", _) => &[("steps", 400.0), ("clip", 1.0), ("learning_rate", 1.0)],
+            ("additive-or-network", _) => &[("steps", 400.0), ("additive_steps", 200.0)],
             _ => &[],
         };
         set.iter().for_each(|(k, v)| {

@@ -75,7 +75,7 @@ pub(crate) const METHOD: Method = Method {
     settings: AdditiveSettings::SETTINGS,
     published: false,
     can: Capabilities { releases_gradients: true, many_steps: true, of_cells: true, ..Capabilities::ANY },
-    plan: |problem| plan(problem, AdditiveSettings::parse(&problem.settings)?),
+    plan: |problem| Ok(Box::new(planned(problem, None)?)),
 };
 
 /// Rows times mu above which pairs are compared, for each pair of columns.
@@ -96,7 +96,7 @@ const PAIRS: usize = 10;
 const TREES: u64 = 500;
 const MOMENTUM: f64 = 0.9;
 
-struct Additive {
+pub(super) struct Additive {
     grid: CellGrid,
     lines: usize,
     program: Program,
@@ -113,7 +113,9 @@ struct Additive {
     signal: f64,
 }
 
-fn plan(problem: &Problem, settings: AdditiveSettings) -> Result<Box<dyn Plan>> {
+/// The plan whose noise is that of a single release with this multiplier; none for the least that meets the target.
+pub(super) fn planned(problem: &Problem, multiplier: Option<f64>) -> Result<Additive> {
+    let settings = AdditiveSettings::parse(&problem.settings)?;
     problem.needs_delta(METHOD.name)?;
     if !matches!(problem.schema.features, Features::Table(_)) {
         return Err(Error::misuse(
@@ -123,7 +125,7 @@ fn plan(problem: &Problem, settings: AdditiveSettings) -> Result<Box<dyn Plan>> 
     }
     let rows = problem.rows.max(1) as f64;
     // Beyond a mu of 1 it is the number of rows that limits what can be told apart.
-    let signal = rows / problem.single_noise()?.max(1.0);
+    let signal = rows / multiplier.map_or_else(|| problem.single_noise(), Ok)?.max(1.0);
     let loss = problem.build_loss(1)?;
     if !METHOD.can.takes(problem.loss) {
         let usual = crate::loss::usual_of_cells(problem.task).map_or("logistic", |l| l.name);
@@ -214,7 +216,10 @@ fn plan(problem: &Problem, settings: AdditiveSettings) -> Result<Box<dyn Plan>> 
         let event = program.event(&grid, &mechanisms)?;
         Ok((mechanisms, event))
     };
-    let multiplier = calibrate(problem.target, |m| make(m).map(|m| m.1), problem.adjacency)?;
+    let multiplier = match multiplier {
+        Some(multiplier) => multiplier,
+        None => calibrate(problem.target, |m| make(m).map(|m| m.1), problem.adjacency)?,
+    };
     let (mechanisms, event) = make(multiplier)?;
     // Every clip that the run may choose has a grid: said here, before anything is spent.
     for clip in [run::LEAST_CLIP.min(loss.lipschitz()), loss.lipschitz()] {
@@ -223,7 +228,7 @@ fn plan(problem: &Problem, settings: AdditiveSettings) -> Result<Box<dyn Plan>> 
             Gaussian::for_gradients(clip, noise)?;
         }
     }
-    Ok(Box::new(Additive {
+    Ok(Additive {
         grid,
         lines,
         program,
@@ -236,10 +241,15 @@ fn plan(problem: &Problem, settings: AdditiveSettings) -> Result<Box<dyn Plan>> 
         rows,
         settings,
         signal,
-    }))
+    })
 }
 
 impl Additive {
+    /// The cells that it reads.
+    pub(super) fn grid(&self) -> &CellGrid {
+        &self.grid
+    }
+
     /// The list of a model whose curves are all 0.
     fn silent(&self) -> Vec<f64> {
         let (k, counts) = (self.program.outputs, self.grid.counts());

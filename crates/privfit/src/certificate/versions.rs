@@ -13,7 +13,7 @@
 pub const PLANNER: u32 = 10;
 
 /// Version of every sentence that stands in a certificate.
-pub const TEXTS: u32 = 5;
+pub const TEXTS: u32 = 4;
 
 /// Which versions of the program planned and wrote with which of these: program, planner, texts.
 pub(crate) const PROGRAMS: &[(&str, u32, u32)] = &[("0.1.0", PLANNER, TEXTS)];

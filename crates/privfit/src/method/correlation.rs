@@ -111,6 +111,7 @@ pub(super) fn described(run: &CorrelatedGaussian) -> [(&'static str, String); 3]
         more => format!("parts of that of the {} steps before, as the inverse square root of prefix sums does", more.len()),
     };
     let batches = match separation {
+        _ if run.is_in_order() && times == 1 => format!("{separation}, parts of the records in their order, in one epoch"),
         _ if run.is_in_order() => format!("{separation}, parts of the records in their order; {times} epochs go through them"),
         1 => format!("1, of all examples, {times} times"),
         _ => format!("{separation}, drawn once; {times} epochs go through them in the same order"),

@@ -417,31 +417,31 @@ impl Steps {
     ) -> Result<()> {
         let steps = if self.answer == Answer::Random { rounds::drawn(run, self.steps)? } else { self.steps };
         let dimension = self.features * loss.outputs();
-        let everyone = run.everyone()?;
         let mut estimate = self.recursive.as_ref().map(|r| r.begin(dimension));
-        if let Some(correlated) = &self.correlated {
-            run.begin_correlated(correlated)?;
-        }
+        // Whoever goes on draws no key that was drawn before; batches of correlated noise are handed out.
+        let everyone = match &self.correlated {
+            None => Some(run.everyone()?),
+            Some(correlated) => {
+                run.begin_correlated(correlated)?;
+                None
+            }
+        };
+        let average = |sum: Vec<f64>| -> Vec<f64> { sum.iter().map(|g| g / self.divide).collect() };
         for step in at.step..steps {
             let w = &at.weights;
-            let mut along = match (&self.recursive, &mut estimate) {
-                (Some(recursive), Some(estimate)) => {
-                    recursive.step(run, &everyone, (self.sampled, self.divide), loss, w, estimate)?
+            let mut along = match (&everyone, &self.recursive, &mut estimate) {
+                (None, _, _) => average(run.correlated_step(|batch, noise| batch.gradient_sum(noise, w, loss))?),
+                (Some(everyone), Some(recursive), Some(estimate)) => {
+                    recursive.step(run, everyone, (self.sampled, self.divide), loss, w, estimate)?
                 }
-                _ => {
-                    let sum = match self.correlated {
-                        Some(_) => run.correlated_step(|batch, noise| batch.gradient_sum(noise, w, loss))?,
-                        None => run.at(&self.mechanism, |run, scale| {
-                            let noise = run.draw(&scale, dimension)?;
-                            let sum = match self.sampled {
-                                None => everyone.gradient_sum(&noise, w, loss)?,
-                                Some(rate) => run.poisson(rate)?.gradient_sum(&noise, w, loss)?,
-                            };
-                            run.release(noise, &sum)
-                        })?,
+                (Some(everyone), _, _) => average(run.at(&self.mechanism, |run, scale| {
+                    let noise = run.draw(&scale, dimension)?;
+                    let sum = match self.sampled {
+                        None => everyone.gradient_sum(&noise, w, loss)?,
+                        Some(rate) => run.poisson(rate)?.gradient_sum(&noise, w, loss)?,
                     };
-                    sum.iter().map(|g| g / self.divide).collect()
-                }
+                    run.release(noise, &sum)
+                })?),
             };
             let (rate, momentum) = ((self.rate)(step + 1), (self.momentum)(step + 1));
             along.iter_mut().zip(&at.weights).for_each(|(a, w)| *a += self.ridge / self.divide * w);

@@ -285,7 +285,9 @@ fn a_storm_of_kills_with_correlated_noise() {
 #[test]
 fn a_ledger_takes_no_keys() {
     let (scene, _) = begin("keys", Kept::Ledger, 4);
-    let done = finish(network(&scene, Kept::Ledger, 4, 2).args(["--set", "sampling_rate=0.5", "--set", "correlated=true"]));
+    let all: Vec<_> = network(&scene, Kept::Ledger, 4, 2).get_args().map(|a| a.to_str().unwrap().to_string()).collect();
+    let sampled = all.iter().map(|a| if a == "sampling_rate=1" { "sampling_rate=0.5" } else { a });
+    let done = finish(scene.command(&[]).args(sampled).args(["--set", "correlated=true"]));
     let says = String::from_utf8_lossy(&done.stderr);
     assert!(
         done.status.code() == Some(2) && says.contains("as confidential as the records") && says.contains("correlated=false"),

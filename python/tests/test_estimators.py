@@ -146,3 +146,42 @@ def test_names(two_classes):
         assert np.array_equal(plain.predict(frame), plain.predict(X))
     with pytest.raises(privfit.PrivfitError, match="3 features"):
         plain.predict(X[:, :3])
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "says"),
+    [
+        ("recursive-momentum", {"fresh": 0.4, "steps": 40, "smoothing": 0.5}, "fresh part of a gradient"),
+        ("adaptive-gd", {"steps": 20}, "steps"),
+        ("correlated-noise", {"epochs": 4, "batches": 5}, "batches"),
+        ("correlated-noise", {"epochs": 1, "batches": 20, "in_order": True}, "order of the records"),
+        ("noisy-gd", {"smoothing": 1, "nonconvex": 0.001}, "strength of Laplacian smoothing"),
+        ("random-round-sgd", {"steps": 40}, "steps"),
+    ],
+)
+def test_ways_of_taking_steps(two_classes, method, settings, says):
+    X, y = two_classes
+    model = privfit.LogisticRegression(**BINARY, method=method, settings=settings).fit(X, y)
+    assert model.method_ == method and model.epsilon_ <= 5 and model.certificate_.verify().holds
+    assert method in {m["name"] for m in privfit.methods()}
+    assert says in model.certificate_.json
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"random_rounds": True}, "steps that are taken"),
+        ({"fresh": 0.5}, "fresh part of a gradient"),
+        ({"smoothing": 1}, "strength of Laplacian smoothing"),
+        ({"correlated": True}, "batches"),
+        ({"in_order": True}, "order of the records"),
+        ({"sampling_rate": 1}, "steps"),
+    ],
+)
+def test_ways_of_taking_steps_of_a_network(two_classes, settings, says):
+    X, y = two_classes
+    model = privfit.NetworkClassifier(**BINARY, layers=["dense 4", "tanh"], steps=12, settings={"sampling_rate": 0.25, **settings}).fit(X, y)
+    assert model.method_ == "network" and model.epsilon_ <= 5 and model.certificate_.verify().holds
+    assert says in model.certificate_.json
+    taken = model.history_["steps"]
+    assert taken <= 12 if "random_rounds" in settings else taken == 12

@@ -15,6 +15,12 @@
 //! *Participation.* Batches are parts of the units by a random word of each, drawn once and kept in every epoch (`run/series.rs`): a unit is in one of b batches, takes part every b steps,
 //! and moves no other unit to another batch. A replaced record stays in its batch.
 //!
+//! *A given order* (`in_order`). Nothing is drawn: unit i of n is in batch floor(i b / n), so that records take part in the order in which they came, as streams, several owners or clusters bring them. Which batch a unit is in is a
+//! function of its index and of n and b, all three public, and of nothing that any record holds. Under zero-out a null record keeps its index, under replace-one the new record has that of the old one, so that neighbours
+//! have the same batches, the pattern of a unit is one of the b above, and the bound, which is the largest over them, holds as it stands. Nothing is amplified by drawn batches either: who knows a unit's place loses no privacy and
+//! gains no noise. What is public is the place of each unit. Under add-remove places shift, and it is refused. An order that was made from values, such as rows sorted by age, is no such order: a replaced record has another place
+//! in it, and every unit between both places moves by one.
+//!
 //! *Accounting.* One [`Event::DiscreteGaussian`] of T d coordinates, admitted before the first step.
 
 use crate::account::{Event, Factor, Participation};
@@ -30,6 +36,8 @@ pub struct CorrelatedGaussian {
     pub(crate) factor: Factor,
     pub(crate) participation: Participation,
     pub(crate) dimension: usize,
+    /// Batches are parts of the units in their order, not drawn.
+    pub(crate) in_order: bool,
     /// How far one unit moves C times all sums.
     pub(crate) moved: Sensitivity,
     /// The same, rounding included: what the noise covers.
@@ -56,7 +64,17 @@ impl CorrelatedGaussian {
             return Err(Error::domain("steps", steps, "give fewer steps, or less noise"));
         }
         let of = |more: f64| Sensitivity { zero_out: (zero_out + more) as u64 + 1, replace_one: (replace_one + more) as u64 + 1 };
-        Ok(CorrelatedGaussian { step, factor, participation, dimension, moved: of(0.0), whole: of(rounding) })
+        Ok(CorrelatedGaussian { step, factor, participation, dimension, in_order: false, moved: of(0.0), whole: of(rounding) })
+    }
+
+    /// The same with batches that are parts of the units in their order: whoever asks for it takes the place of each unit as public.
+    pub fn in_order(self) -> CorrelatedGaussian {
+        CorrelatedGaussian { in_order: true, ..self }
+    }
+
+    /// Whether batches are parts of the units in their order.
+    pub fn is_in_order(&self) -> bool {
+        self.in_order
     }
 
     /// What all steps together cost: one Gaussian of all their coordinates.

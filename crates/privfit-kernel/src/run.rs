@@ -183,6 +183,18 @@ impl<'d> Run<'d> {
         parts
     }
 
+    /// The units of each part of all units in their order: a function of their indices, and of numbers that are public.
+    fn in_order(&self, count: u32) -> Vec<Vec<usize>> {
+        let mut parts = vec![Vec::new(); count as usize];
+        for unit_index in 0..self.data.unit_count() {
+            let part = (self.data.first + unit_index) as u128 * u128::from(count) / self.data.total.max(1) as u128;
+            let part = &mut parts[part as usize];
+            grow(part, 1);
+            part.push(unit_index);
+        }
+        parts
+    }
+
     /// Executes a query.
     pub fn execute<Q: Query<'d>>(&mut self, query: Q) -> Result<Q::Output> {
         self.same_process()?;

@@ -1,7 +1,7 @@
 //! Steps with noise that is correlated over time (`correlated.rs` has the claim): the one place that holds the noise of earlier steps.
 //!
 //! *Enforced here.* The batch of a step is handed to the code that sums, and what comes back must be the sum over that very batch, made after the noise and on its grid. The order of batches
-//! was drawn once and goes round, so that no unit takes part more often, or in steps closer together, than the sensitivity says. The event of all steps is admitted before the first
+//! was drawn once, or is that of the units, and goes round, so that no unit takes part more often, or in steps closer together, than the sensitivity says. The event of all steps is admitted before the first
 //! one, and the run does not close before the last. A step that failed on its way out ends the run: its sum may have been seen, and the same noise must not meet another one.
 //!
 //! *Secrets.* Noise of earlier steps, and its keys, would take the noise off what was released. They stay in the run, and are wiped when it ends. Where a run is kept in order to go on in
@@ -42,7 +42,8 @@ impl Drop for Past {
 /// Where the steps of a run stand.
 pub(crate) struct Series {
     mechanism: CorrelatedGaussian,
-    partition: [u8; 32],
+    /// The key of the batches; none where they are parts of the units in their order.
+    partition: Option<[u8; 32]>,
     /// The units of each batch.
     batches: Vec<Vec<usize>>,
     done: u64,
@@ -65,7 +66,7 @@ impl Drop for Series {
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeptSeries {
     done: u64,
-    partition: [u8; 32],
+    partition: Option<[u8; 32]>,
     /// Keys of the noise of the last steps, newest first.
     keys: Vec<[u8; 32]>,
 }
@@ -154,16 +155,18 @@ impl<'d> Run<'d> {
         let (kept, past) = match self.kept_series.take() {
             None => {
                 self.record.admit(&self.planned, mechanism.event(), 1)?;
-                (
-                    KeptSeries { done: 0, partition: self.seam.key(self.entropy, Stream::Parts)?, keys: Vec::new() },
-                    VecDeque::new(),
-                )
+                let partition = match mechanism.in_order {
+                    true => None,
+                    false => Some(self.seam.key(self.entropy, Stream::Parts)?),
+                };
+                (KeptSeries { done: 0, partition, keys: Vec::new() }, VecDeque::new())
             }
             Some(kept) => {
                 // Its event is among those that were executed; none but the last can have steps that are left.
                 let bands = mechanism.factor.bands() as u64;
                 let fits = self.record.releases().last().is_some_and(|(event, _)| *event == mechanism.event())
                     && kept.done <= mechanism.participation.steps
+                    && kept.partition.is_none() == mechanism.in_order
                     && kept.keys.len() as u64 == kept.done.min(bands - 1);
                 if !fits {
                     return Err(Error::Mismatch { what: "what was executed belongs to other steps with correlated noise" });
@@ -173,7 +176,11 @@ impl<'d> Run<'d> {
                 (kept, past)
             }
         };
-        let batches = self.partition(&kept.partition, mechanism.participation.separation as u32);
+        let count = mechanism.participation.separation as u32;
+        let batches = match &kept.partition {
+            Some(key) => self.partition(key, count),
+            None => self.in_order(count),
+        };
         self.order_dependent = true;
         self.record.grade(mechanism.step.grid().0.kind.numerics());
         self.series = Some(Series {

@@ -80,8 +80,14 @@ fn neighbours_are_within_the_sensitivity() {
     let long = |sign: f64| Some(vec![sign, 0.0, 0.0, 0.0]);
     for factor in factors() {
         for (all, batches) in [(1, 1), (6, 3), (7, 3), (5, 1), (4, 9)] {
-            let mechanism = mechanism(factor.clone(), all, batches);
-            for (seed, unit) in [(1, 0), (2, 5), (3, 39)] {
+            let drawn = mechanism(factor.clone(), all, batches);
+            for (mechanism, seed, unit) in [
+                (drawn.clone(), 1, 0),
+                (drawn.clone(), 2, 5),
+                (drawn.clone(), 3, 39),
+                (drawn.clone().in_order(), 4, 0),
+                (drawn.in_order(), 5, 27),
+            ] {
                 for (with, instead, replaces) in
                     [(long(1.0), None, false), (long(1.0), long(-1.0), true), (Some(vec![0.3; 4]), Some(vec![9.0; 4]), true)]
                 {
@@ -100,6 +106,61 @@ fn neighbours_are_within_the_sensitivity() {
                 }
             }
         }
+    }
+}
+
+/// Parts of the units in their order: a function of the index alone, the same in every split over processes, none larger than another by more than one, and one step apart in the file as in the epoch.
+#[test]
+fn batches_in_order_are_a_function_of_places() {
+    let (engine, entropy) = (Threads::new(1), Entropy::simulated(1));
+    let event = Event::gaussian(1.0);
+    let of = |data: &Dataset, count: u32| Run::begin(data, &engine, &entropy, &event).unwrap().in_order(count);
+    for (units, count) in [(40, 3), (40, 40), (7, 9), (5, 1), (0, 2)] {
+        let whole = of(&dataset(units, 2, false, None), count);
+        assert_eq!(whole.concat(), (0..units).collect::<Vec<_>>(), "every unit once, in order");
+        let sizes: Vec<usize> = whole.iter().map(Vec::len).collect();
+        assert!(sizes.len() == count as usize && sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1, "{sizes:?}");
+        if units == 0 {
+            continue;
+        }
+        // A null record, and another one, are where the first was.
+        for instead in [None, Some(vec![9.0, 9.0])] {
+            assert_eq!(of(&dataset(units, 2, false, Some((units / 2, instead))), count), whole);
+        }
+        // Of a process that holds the last units of all.
+        let mut tail = dataset(units - units / 3, 2, false, None);
+        (tail.first, tail.total) = (units / 3, units);
+        let own: Vec<Vec<usize>> =
+            of(&tail, count).into_iter().map(|part| part.iter().map(|i| i + units / 3).collect()).collect();
+        let expected: Vec<Vec<usize>> =
+            whole.iter().map(|part| part.iter().copied().filter(|i| *i >= units / 3).collect()).collect();
+        assert_eq!(own, expected);
+    }
+}
+
+/// Rows in the order of their values are in no given order: replace the least by the largest, and each batch has another unit at both ends, so that the sums of all steps move where those of one step may. A factor that
+/// sums everything up would hide it, because what leaves one batch enters the next.
+#[test]
+fn an_order_of_values_passes_the_sensitivity() {
+    let (units, batches) = (60u64, 6u64);
+    for factor in [Factor::INDEPENDENT, Factor::inverse_square_root(4)] {
+        let m = mechanism(factor.clone(), batches, batches as u32);
+        let bound = m.step.grid().0.bound as i64;
+        // Ten records in turn pull up, and ten down, each with all of a clip.
+        let pull = |record: u64| if record / 10 % 2 == 0 { bound } else { -bound };
+        let sums = |ordered: &[u64]| -> Vec<Vec<i64>> {
+            let batch = |b: u64| ordered.iter().zip(0..).filter(|(_, i)| i * batches / units == b).map(|(r, _)| pull(*r)).sum();
+            (0..batches).map(|b| vec![batch(b), 0, 0, 0]).collect()
+        };
+        let none = vec![vec![0; DIMENSION]; batches as usize];
+        let moved = |a: &[u64], b: &[u64]| apart(&noise_of(&none, &sums(a), &factor), &noise_of(&none, &sums(b), &factor));
+        let first: Vec<u64> = (0..units).collect();
+        // Record 70 takes the place of record 0, or that which its value has among the others.
+        let in_place: Vec<u64> = [70].into_iter().chain(1..units).collect();
+        let sorted: Vec<u64> = (1..units).chain([70]).collect();
+        let honest = moved(&first, &in_place);
+        assert!(L2::within(&honest, m.whole.replace_one) && !L2::within(&honest, m.whole.replace_one / 2), "{factor:?}");
+        assert!(!L2::within(&moved(&first, &sorted), m.whole.replace_one), "{factor:?}");
     }
 }
 
@@ -184,9 +245,10 @@ fn errors_of_prefix_sums() {
 #[test]
 fn in_pieces_or_at_once() {
     let (data, engine) = (dataset(300, DIMENSION, false, None), Threads::new(1));
-    for factor in factors() {
+    for (number, factor) in factors().into_iter().enumerate() {
         let step = Gaussian::for_gradients(1.0, 30.0).unwrap();
         let m = CorrelatedGaussian::new(step, factor.clone(), 7, 3, DIMENSION).unwrap();
+        let m = if number % 2 == 1 { m.in_order() } else { m };
         let go = |run: &mut Run<'_>, w: &mut [f64], times: usize| {
             for _ in 0..times {
                 let g = run.correlated_step(|batch, noise| batch.gradient_sum(noise, w, &LOGISTIC)).unwrap();
@@ -238,6 +300,7 @@ fn what_does_not_fit_is_refused() {
     assert!(begin(&Event::gaussian(1.0)).begin_correlated(&m).is_err());
     assert!(begin(&mechanism(Factor::geometric(0.5).unwrap(), 3, 2).event()).begin_correlated(&m).is_err());
     assert!(begin(&m.event()).under(Adjacency::AddRemove).begin_correlated(&m).is_err());
+    assert!(begin(&m.event()).under(Adjacency::AddRemove).begin_correlated(&m.clone().in_order()).is_err());
     assert!(begin(&m.event()).correlated_step(|b, n| b.sum(n, &rows)).is_err());
     // A sum over other units than the batch's ends the run.
     let mut run = begin(&m.event());
@@ -268,6 +331,7 @@ fn what_does_not_fit_is_refused() {
         run.begin_correlated(&m)
     };
     assert!(resumed(&|_| ()).is_ok());
+    assert!(resumed(&|s| s["partition"] = serde_json::Value::Null).is_err(), "batches that were drawn stay what they are");
     assert!(resumed(&|s| s["keys"] = serde_json::json!([])).is_err() && resumed(&|s| s["done"] = 5.into()).is_err());
     let mut run = begin(&m.event());
     run.resume(&executed).unwrap();
@@ -300,10 +364,15 @@ fn sensitivity_in_closed_form() {
 #[test]
 fn audits_see_the_whole_run() {
     let m = mechanism(Factor::inverse_square_root(3), 6, 2);
+    two_worlds(&m);
+    two_worlds(&m.in_order());
+}
+
+fn two_worlds(m: &CorrelatedGaussian) {
     let engine = Threads::new(1);
     let rows = identity(DIMENSION);
     let all = |run: &mut Run<'_>| {
-        run.begin_correlated(&m).unwrap();
+        run.begin_correlated(m).unwrap();
         (0..6).for_each(|_| drop(run.correlated_step(|b, n| b.sum(n, &rows)).unwrap()));
     };
     let world = |row: Option<Vec<f64>>| dataset(20, DIMENSION, false, Some((7, row)));

@@ -402,6 +402,9 @@ impl Prepared {
             Fact::of_count(format!("number of {units}: {rows}"), counting),
             Fact::of_rules(format!("settings: loss {}, method {}, and the plan", self.problem.loss.name, self.method.name)),
         ];
+        if self.plan.follows_order() {
+            out.push(Fact::of_job("the place of each row in the files, which no value of a row may have decided".into()));
+        }
         if let Features::Image { moments: Some(moments), .. } = &job.schema.features {
             let (mean, deviation) = (&moments.mean, &moments.deviation);
             out.push(Fact::of_schema(format!("pixels by channel: mean {mean:?}, deviation {deviation:?}, declared public")));

@@ -37,12 +37,17 @@ impl CheckpointArguments<'_> {
         let Some(job) = job else {
             let text = "this job can't be stopped and gone on with: leave out ";
             let error = Error::misuse(text).naming("checkpoint");
-            let able = method::ALL.iter().find(|m| m.can.resumable);
+            // A network can, with a ledger too, and one without layers is a linear model.
+            let able = method::ALL.iter().find(|m| m.can.resumable && m.can.of_layers);
             return Err(able.map_or(error.clone(), |m| error.text(", or fit with ").give("method", m.name)));
         };
         if keys && has_ledger {
             let text = "a checkpoint of correlated noise has its keys, which are as confidential as the records, and a ledger is read by others: leave out ";
-            return Err(Error::misuse(text).naming("checkpoint").text(", or give ").give("set", "correlated=false"));
+            return Err(Error::misuse(text)
+                .naming("checkpoint")
+                .text(", or give ")
+                .give("set", "correlated=false")
+                .text(" to a network, of which linear layers are a linear model"));
         }
         match (self.place, has_ledger) {
             (CheckpointPlace::File(_), true) => {

@@ -4,7 +4,10 @@
 //! takes back a part of the noise of earlier steps. A descent adds its steps up, so that much of the noise cancels. The answer is the average of the second half of the iterates.
 //!
 //! *Privacy.* Zero-out and replace-one. A record's gradient is clipped to `clip` on the integers, as in `noisy-gd`. It takes part in every b-th step, and all steps together are one Gaussian release whose
-//! sensitivity is that of C times all sums (`correlated.rs` of the kernel, `account/toeplitz.rs`). No step rests on secret samples, and nothing is amplified. Add-remove is refused.
+//! sensitivity is that of C times all sums (`correlated.rs` of the kernel, `account/toeplitz.rs`). No step rests on secret samples, and nothing is amplified. Add-remove is refused. With `in_order` batches are parts of the
+//! records in the order in which they came, as a stream or several owners bring them: a record's place is public then, and the claim is the same (the kernel says why, and which orders are none).
+//!
+//! *Checkpoints.* Weights, moves and averages are functions of what was released; with them goes the key of each noise that later steps take back (`checkpoint/mod.rs`), so that such a file is as confidential as the records.
 //!
 //! *Accuracy.* With as many passes over the data about that of full batches, which take b times fewer steps; better than samples where epsilon is large. The factor is the one with the least noise in
 //! the answer, among banded inverse square roots and geometric ones (`correlation.rs`).
@@ -44,6 +47,8 @@ settings! {
         bands: Option<u64> = None, 1.0..=64.0;
         /// part of the last noise that a step takes back, in place of bands
         taken_back: Option<f64> = None, 0.0..=1.0;
+        /// whether batches are parts of the records in their order, which is public then, not drawn
+        in_order: bool = false, 0.0..=1.0;
     }
 }
 
@@ -60,7 +65,7 @@ pub(crate) const METHOD: Method = Method {
               are not negative and do not grow; rounding adds at most |K| sqrt(T d) grid steps. All T steps are one Gaussian release of this sensitivity.",
     settings: CorrelatedNoiseSettings::SETTINGS,
     published: false,
-    can: Capabilities { releases_gradients: true, ..Capabilities::ANY },
+    can: Capabilities { releases_gradients: true, resumable: true, also: &[correlation::ORDER_SENTENCE], ..Capabilities::ANY },
     plan,
 };
 
@@ -83,6 +88,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         .give("method", "noisy-sgd"));
     }
     let settings = CorrelatedNoiseSettings::parse(&problem.settings)?;
+    correlation::needs_places(problem, settings.in_order)?;
     let losses = super::head_losses(problem)?;
     let several = losses[0].outputs() > 1;
     // As in `noisy-gd`.
@@ -107,6 +113,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
     let make = |nm: f64| -> Result<(CorrelatedGaussian, Option<Offset>, Event)> {
         let step = Gaussian::for_gradients(rows_clip, nm)?;
         let run = CorrelatedGaussian::new(step, factor.clone(), steps, batches as u32, dimension)?;
+        let run = if settings.in_order { run.in_order() } else { run };
         let heads = vec![run.event(); losses.len()];
         let offset = match settings.offset && offset::applies(problem) {
             true => Offset::new(problem, false, nm / times)?,
@@ -149,7 +156,7 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{plan, schema};
-    use crate::method::find;
+    use crate::method::{Problem, find};
     use privfit_kernel::account::{Adjacency, Event, epsilon};
 
     const TWO: &str = "classes = [\"no\", \"yes\"]";
@@ -170,6 +177,21 @@ mod tests {
         let line = |name: &str| &lines.iter().find(|l| l.0 == name).unwrap().1;
         assert_eq!(line("batches"), "5, drawn once; 6 epochs go through them in the same order");
         assert!(find("matrix mechanism").is_some_and(|m| m.name == "correlated-noise"));
+    }
+
+    /// In their order: the same event, and it is stated; units of several rows have no place of their own.
+    #[test]
+    fn an_order_that_is_given_is_stated() {
+        let set = [("epochs", 6.0), ("batches", 5.0), ("in_order", 1.0)];
+        let of = |set: &[(&str, f64)]| plan(&schema(4, "", TWO), "correlated-noise", "logistic", 10_000, 2.0, set);
+        let (given, drawn) = (of(&set), of(&set[..2]));
+        assert!(given.plan.event() == drawn.plan.event() && given.plan.follows_order() && !drawn.plan.follows_order());
+        assert!(given.public_facts(10_000).iter().any(|f| f.what.contains("the place of each row")));
+        let lines: Vec<_> = given.plan.describe().into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+        assert!(crate::method::also("correlated-noise", &lines).iter().any(|s| s.contains("its place alone")));
+        let with_units = schema(4, "unit = { column = \"u\", max_rows = 1 }", TWO);
+        let problem = Problem { schema: with_units.into(), ..of(&set).problem };
+        assert!(super::plan(&problem).err().unwrap().to_string().contains("without a unit column"));
     }
 
     /// Several heads are a run of steps each; a number begins at an offset.

@@ -29,6 +29,7 @@ pub mod published;
 pub(crate) mod random_round_sgd;
 mod recursion;
 pub(crate) mod recursive_momentum;
+mod rounds;
 pub mod settings;
 pub mod statistics;
 mod support;
@@ -40,6 +41,7 @@ pub(crate) mod transfer_convex;
 pub(crate) mod transfer_support;
 pub(crate) mod two_stage;
 mod vector_noise;
+mod walk;
 pub(crate) mod weighted_columns;
 
 use crate::additive::AdditiveModel;
@@ -407,6 +409,10 @@ pub trait Plan: Send + Sync {
     }
     /// Whether what is kept of a run under way has keys of its noise, so that it is as confidential as the records.
     fn keeps_keys(&self) -> bool {
+        false
+    }
+    /// Whether the place of a record in the files says when it takes part, so that it counts as public.
+    fn follows_order(&self) -> bool {
         false
     }
     /// What the numbers of `run` say.

@@ -30,6 +30,9 @@
 //! *Recursive momentum.* With `fresh` below 1 the first step reads all examples, and each later one adds for a sampled example a fresh part of its clipped gradient and the clipped change of it since the weights
 //! before (`network/recursion.rs`): one vector, whose bound H is smaller than the clip, with noise for H. The estimate that is carried on is made of noisy sums. The event composes the first step with the others.
 //!
+//! *Random rounds.* With `random_rounds` a run takes R of the steps, each R from 1 to their number alike, drawn before the first one, and its last iterate is the answer: one of a random iterate (`rounds.rs` has the claim). Learning rates stay as
+//! they are, and nothing is averaged. The event is that of at most all steps. Together with `fresh` it is what the theory of recursive momentum is about.
+//!
 //! *Smoothing.* With `smoothing` a noisy sum is smoothed before it is a step, the weights of each layer on a ring of their own, score after score, and its biases on another: DP-LSSGD, or DP-LSAdam with `adam`. It is an
 //! invertible function of what was released, so that the guarantee stays what it is.
 //!
@@ -45,6 +48,7 @@ mod memory;
 mod recursive;
 
 use super::correlation;
+use super::rounds;
 use super::settings::settings;
 use super::{Capabilities, Learned, Method, Plan, Problem, rounded};
 use crate::checkpoint::{Checkpoints, State};
@@ -97,6 +101,8 @@ settings! {
         fresh: f64 = 1.0, 0.001..=1.0;
         /// largest change of an example's gradient in a step, with fresh below 1; a tenth of the clip if not given
         change_clip: Option<f64> = None, 0.0..=1e6;
+        /// whether a random number of the steps is taken, each number alike, and the last iterate is the answer
+        random_rounds: bool = false, 0.0..=1.0;
         /// strength of Laplacian smoothing of the noisy sums, each layer's weights on a ring of their own
         smoothing: f64 = 0.0, 0.0..=1e6;
         /// whether noise is correlated over steps through fixed batches, not independent on samples
@@ -105,6 +111,8 @@ settings! {
         bands: Option<u64> = None, 1.0..=64.0;
         /// part of the last noise that a step takes back, in place of bands
         taken_back: Option<f64> = None, 0.0..=1.0;
+        /// whether the batches of correlated noise are parts of the records in their order, which is public then, not drawn
+        in_order: bool = false, 0.0..=1.0;
     }
 }
 
@@ -144,6 +152,12 @@ pub(crate) const METHOD: Method = Method {
                 "Here nothing is sampled: records are in fixed batches, drawn once, and every epoch goes through them in the same order, so that a record is in every b-th step. Step t releases its sum \
                  with the noise z_t less a fixed part of the noise before, rounded to the grid; 1 and the parts that are taken back are the bands of a matrix C^-1. All T steps are one Gaussian release: \
                  a record moves C times all sums by at most C's sensitivity over such participations times its length, and rounding by at most |C| sqrt(T d) grid steps, which is added.",
+            ),
+            correlation::ORDER_SENTENCE,
+            (
+                rounds::DRAWN,
+                "A run takes R of the T steps. R is drawn before the first one, each number from 1 to T alike, without looking at records, and may be public; the plan pays for all T steps, of which the others are a \
+                 prefix.",
             ),
             (
                 recursive::FRESH,
@@ -224,6 +238,21 @@ fn rate_of_step(settings: &NetworkSettings, learning_rate: f64, steps: u64, step
     learning_rate * grows * shrinks
 }
 
+/// With a random number of steps all learning rates are alike, and nothing is averaged: only then is each iterate as good an answer as every other.
+fn steady(problem: &Problem, settings: NetworkSettings) -> Result<NetworkSettings> {
+    if !settings.random_rounds {
+        return Ok(settings);
+    }
+    if let Some(name) =
+        ["warm_up", "decay", "averaged"].iter().find(|name| problem.settings.0.get(**name).is_some_and(|x| *x > 0.0))
+    {
+        return Err(Error::misuse(format!(
+            "a random number of steps has one learning rate, and its last iterate is the answer: leave out {name}, or random_rounds"
+        )));
+    }
+    Ok(NetworkSettings { warm_up: 0.0, decay: 0.0, averaged: 0.0, ..settings })
+}
+
 /// The first step, from 0, whose weights are in the average at the end; the last one where none are.
 fn averaged_from(settings: &NetworkSettings, steps: u64) -> u64 {
     let first = (0..steps).find(|step| (step + 1) as f64 > (1.0 - settings.averaged) * steps as f64);
@@ -260,7 +289,7 @@ fn networks(problem: &Problem) -> Result<Networks> {
 
 /// The plan of a network whose event is that of the whole run: noise is such that all of it meets the target.
 pub(super) fn networks_beside(problem: &Problem, beside: &Beside) -> Result<Networks> {
-    let settings = NetworkSettings::parse(&problem.settings)?;
+    let settings = steady(problem, NetworkSettings::parse(&problem.settings)?)?;
     problem.needs_delta(METHOD.name)?;
     if problem.adjacency == Adjacency::AddRemove {
         return Err(Error::misuse("networks sum blocks of records by their number, which add-remove changes: use ")
@@ -280,6 +309,7 @@ pub(super) fn networks_beside(problem: &Problem, beside: &Beside) -> Result<Netw
         return Err(Error::misuse("a network takes no weights of classes: remove them from [target], or use ")
             .give("method", "noisy-sgd"));
     }
+    correlation::needs_places(problem, settings.in_order)?;
     let layers = match &problem.layers {
         Some(words) => layers_of(words)?,
         None => usual_layers(&problem.schema),
@@ -332,13 +362,16 @@ pub(super) fn networks_beside(problem: &Problem, beside: &Beside) -> Result<Netw
         let make = |nm: f64| -> Result<(Gaussian, Event)> {
             let mechanism = of_step(nm)?;
             let step = planned_step(&mechanism, network.trained(), sampled);
+            let times = |step: Event, times: u64| {
+                if settings.random_rounds { rounds::at_most(step, times) } else { step.repeated(times) }
+            };
             let event = match &recursive {
-                None => whole(vec![step.repeated(steps)]),
+                None => whole(vec![times(step, steps)]),
                 // The first step is one of its own.
                 Some(own) if steps == 1 => whole(vec![planned_step(&own.first, network.trained(), Recursive::FIRST_SAMPLED)]),
                 Some(own) => {
                     let first = planned_step(&own.first, network.trained(), Recursive::FIRST_SAMPLED);
-                    whole(vec![first, step.repeated(steps - 1)])
+                    whole(vec![first, times(step, steps - 1)])
                 }
             };
             Ok((mechanism, event))
@@ -358,22 +391,28 @@ pub(super) fn networks_beside(problem: &Problem, beside: &Beside) -> Result<Netw
         let participation = Participation::epochs(steps, u64::from(batches));
         let factor = correlation::factor(settings.bands, settings.taken_back, participation, &directions)?;
         let of_run = |nm: f64| -> Result<CorrelatedGaussian> {
-            Ok(CorrelatedGaussian::new(of_step(nm)?, factor.clone(), steps, batches, network.trained())?)
+            let run = CorrelatedGaussian::new(of_step(nm)?, factor.clone(), steps, batches, network.trained())?;
+            Ok(if settings.in_order { run.in_order() } else { run })
         };
         let multiplier = calibrate(problem.target, |nm| Ok::<_, Error>(whole(vec![of_run(nm)?.event()])), problem.adjacency)?;
         let (mechanism, run) = (of_step(multiplier)?, of_run(multiplier)?);
         let event = whole(vec![run.event()]);
         Ok(StepNoise { mechanism, sampled: None, correlated: Some(run), event, divide: n * clip / f64::from(batches) })
     };
-    let asked = settings.bands.is_some() || settings.taken_back.is_some();
+    let asked = settings.bands.is_some() || settings.taken_back.is_some() || settings.in_order;
     let StepNoise { mechanism, sampled, correlated, event, divide } = match settings.correlated {
         Some(false) if asked => {
-            return Err(Error::misuse("bands and taken_back are for correlated noise: leave them out, or give ")
+            return Err(Error::misuse("bands, taken_back and in_order are for correlated noise: leave them out, or give ")
                 .give("set", "correlated=true"));
         }
         Some(true) if recursive.is_some() => return Err(recursive::samples_alone()),
         None if asked && recursive.is_some() => return Err(recursive::samples_alone()),
-        None if recursive.is_some() => samples()?,
+        // All steps with correlated noise are one release, which no random number of them is.
+        chosen if settings.random_rounds && (chosen == Some(true) || asked) => {
+            return Err(Error::misuse("a random number of steps has independent noise: leave out random_rounds, or give ")
+                .give("set", "correlated=false"));
+        }
+        None if recursive.is_some() || settings.random_rounds => samples()?,
         Some(true) => batches()?,
         None if asked => batches()?,
         // All examples in every step: there is nothing to sample, and one batch.
@@ -532,13 +571,14 @@ impl Networks {
         more * self.mechanism.standard_deviation() / self.divide
     }
 
-    /// Where the descent begins.
-    fn begin(&self) -> Iterate {
+    /// Where the descent begins, which takes so many steps.
+    fn begin(&self, rounds: u64) -> Iterate {
         let d = self.network.trained();
         // Scores of frozen layers are a linear model, which begins at nothing.
         let weights = if self.network.frozen { vec![0.0; d] } else { self.network.initial() };
         Iterate {
-            recorder: Recorder::new(self.steps, self.step_deviation(), &weights),
+            recorder: Recorder::new(rounds, self.step_deviation(), &weights),
+            rounds: self.settings.random_rounds.then_some(rounds),
             weights,
             first: vec![0.0; d],
             second: vec![0.0; if self.settings.adam { d } else { 0 }],
@@ -594,6 +634,28 @@ impl Networks {
         }
     }
 
+    /// Goes on after what another process kept: where the descent stands, and the steps that were taken.
+    fn go_on(&self, run: &mut Run<'_>, State { steps, executed, numbers }: State) -> Result<(Iterate, u64)> {
+        let rounds = match (self.settings.random_rounds, numbers.last().map(Vec::as_slice)) {
+            (false, _) => self.steps,
+            (true, Some([rounds])) if *rounds >= 1.0 && *rounds <= self.steps as f64 => *rounds as u64,
+            (true, _) => return Err(not_ours()),
+        };
+        let mut at = self.begin(rounds);
+        at.fill(numbers)?;
+        let done = if steps == self.steps { rounds } else { steps };
+        // Each step is one release, or all of them are one, after the one for the inputs where there is one; the plan admits them here for good.
+        let (releases, correlated) = match self.correlated {
+            None => (done, None),
+            Some(_) => (1, Some(done)),
+        };
+        if executed.count() != self.before_steps() + releases || executed.correlated_steps() != correlated || done > rounds {
+            return Err(not_ours());
+        }
+        run.resume(&executed)?;
+        Ok((at, done))
+    }
+
     /// All steps, or those that no other process has done.
     pub(super) fn descend(
         &self,
@@ -607,27 +669,21 @@ impl Networks {
             return Err(Error::Host);
         }
         let clipping = if self.settings.automatic { Clipping::Automatic(MORE) } else { Clipping::Norm };
-        let (mut at, mut done) = (self.begin(), 0);
         let everyone = run.everyone()?;
-        if let Some(State { steps, executed, numbers }) = kept.as_mut().and_then(|kept| kept.found()) {
-            at.fill(numbers)?;
-            // Each step is one release, or all of them are one, after the one for the inputs where there is one; the plan admits them here for good.
-            let (releases, correlated) = match self.correlated {
-                None => (steps, None),
-                Some(_) => (1, Some(steps)),
-            };
-            if executed.count() != self.before_steps() + releases || executed.correlated_steps() != correlated {
-                return Err(not_ours());
+        let (mut at, done) = match kept.as_mut().and_then(|kept| kept.found()) {
+            Some(state) => self.go_on(run, state)?,
+            None => {
+                let rounds = if self.settings.random_rounds { rounds::drawn(run, self.steps)? } else { self.steps };
+                let mut at = self.begin(rounds);
+                at.normal = self.normal(run)?;
+                (at, 0)
             }
-            run.resume(&executed)?;
-            done = steps;
-        } else {
-            at.normal = self.normal(run)?;
-        }
+        };
+        let rounds = at.rounds.unwrap_or(self.steps);
         if let Some(correlated) = &self.correlated {
             run.begin_correlated(correlated)?;
         }
-        for step in done..self.steps {
+        for step in done..rounds {
             let prepared = self.network.prepare_normal(&self.whole(&at.weights), &at.normal);
             let both;
             let (blocks, mechanism, sampled) = match &self.recursive {
@@ -658,8 +714,10 @@ impl Networks {
                 None => sum,
             };
             self.step(&mut at, step, &sum);
-            if let Some(kept) = kept.as_mut().filter(|kept| kept.due(step + 1)) {
-                kept.keep(State { steps: step + 1, executed: run.executed()?, numbers: at.numbers() })?;
+            // After the last step that is taken, all of them are behind.
+            let behind = if step + 1 == rounds { self.steps } else { step + 1 };
+            if let Some(kept) = kept.as_mut().filter(|kept| kept.due(behind)) {
+                kept.keep(State { steps: behind, executed: run.executed()?, numbers: at.numbers() })?;
             }
             progress();
         }
@@ -677,6 +735,8 @@ struct Iterate {
     /// What recursive momentum carries on: the estimate, and the weights before; empty without it.
     estimate: Vec<f64>,
     before: Vec<f64>,
+    /// Steps that are taken, where their number was drawn.
+    rounds: Option<u64>,
     recorder: Recorder,
     /// Scales and shifts of inputs, and whether they were released.
     normal: Normal,
@@ -689,7 +749,8 @@ impl Iterate {
         let own = [&self.weights, &self.first, &self.second, &self.average].map(Vec::clone);
         let all = own.into_iter().chain([vec![self.averaged], self.recorder.numbers()]);
         let carried = [&self.estimate, &self.before].map(Vec::clone).into_iter().filter(|list| !list.is_empty());
-        all.chain(carried).chain(self.released.then(|| self.normal_numbers())).collect()
+        let rounds = self.rounds.map(|rounds| vec![rounds as f64]);
+        all.chain(carried).chain(self.released.then(|| self.normal_numbers())).chain(rounds).collect()
     }
 
     fn normal_numbers(&self) -> Vec<f64> {
@@ -701,6 +762,9 @@ impl Iterate {
         let lengths = |lists: &[Vec<f64>]| lists.iter().map(Vec::len).collect::<Vec<_>>();
         if lengths(&numbers) != lengths(&self.numbers()) {
             return Err(not_ours());
+        }
+        if self.rounds.is_some() {
+            numbers.pop();
         }
         if self.released {
             // They were single numbers before, so that nothing is lost.
@@ -749,6 +813,10 @@ impl Plan for Networks {
         self.correlated.is_some()
     }
 
+    fn follows_order(&self) -> bool {
+        self.correlated.as_ref().is_some_and(CorrelatedGaussian::is_in_order)
+    }
+
     fn describe(&self) -> Vec<(&'static str, String)> {
         let layers: Vec<String> = self.network.layers().iter().map(|l| l.to_string()).collect();
         let mut out = vec![
@@ -779,6 +847,7 @@ impl Plan for Networks {
         }
         if let Some(run) = &self.correlated {
             out.extend(correlation::described(run));
+            out.extend(correlation::order(run));
         }
         match &self.inputs {
             Inputs::Plain => {}
@@ -791,6 +860,9 @@ impl Plan for Networks {
             }
         }
         out.extend(self.recursive.iter().flat_map(Recursive::describe));
+        if self.settings.random_rounds {
+            out.push(rounds::described(self.steps));
+        }
         if self.settings.smoothing > 0.0 {
             out.push(("strength of Laplacian smoothing", rounded(self.settings.smoothing)));
         }

@@ -21,8 +21,11 @@ use super::correlation;
 use super::direction::Direction;
 use super::offset::{self, Offset};
 use super::recursion::Recursive;
+use super::rounds;
+use super::walk::{Descents, Walk};
 use super::{Capabilities, Point};
-use super::{Method, Noise, Plan, Problem, rounded};
+use super::{Learned, Method, Noise, Plan, Problem, rounded};
+use crate::checkpoint::{Checkpoints, State};
 use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use crate::method::settings::settings;
@@ -99,7 +102,7 @@ const FEWEST: u64 = 4;
 /// and a fifth may be left, less where the way is long: on three sparse texts and three generated tables at epsilon 0.03 to 4 accuracy was the same or
 /// better; on a table of few features with ample budget (a9a, epsilon 0.3 and 0.5) it lost a tenth of a point, and there `auto` takes another method.
 /// None if it takes a hundred steps. `ridge` is the curvature of a ridge.
-fn few_steps(wanted: f64, smoothness: f64, ridge: f64) -> Option<Vec<(f64, f64)>> {
+pub(super) fn few_steps(wanted: f64, smoothness: f64, ridge: f64) -> Option<Vec<(f64, f64)>> {
     let way = 1.25 * wanted * DISTANCE * (wanted / stable_rate(MOMENTUM, smoothness)).max(0.35);
     let rest = 0.2 * (1000.0 / way).min(1.0);
     // Without smoothness steps are no longer than momentum's would be.
@@ -187,7 +190,7 @@ pub(super) fn calibrated_steps(
         let mechanism = Gaussian::for_gradients(clip, nm)?;
         let step = planned_step(&mechanism, dimension, sampled);
         let times = steps * losses.len() as u64;
-        Ok((mechanism, if at_most { Event::AtMost { times, event: Box::new(step) } } else { step.repeated(times) }))
+        Ok((mechanism, if at_most { rounds::at_most(step, times) } else { step.repeated(times) }))
     };
     let multiplier = calibrate(problem.target, |nm| event_of(nm).map(|s| s.1), problem.adjacency)?;
     event_of(multiplier)
@@ -315,6 +318,7 @@ impl Plan for Steps {
             out.push(("sampling rate", rounded(rate.value())));
         }
         out.extend(self.correlated.iter().flat_map(correlation::described));
+        out.extend(self.correlated.as_ref().and_then(correlation::order));
         out.extend(self.offset.as_ref().map(Offset::describe));
         out.extend(self.direction.describe());
         out.extend(self.recursive.iter().flat_map(Recursive::describe));
@@ -342,21 +346,20 @@ impl Plan for Steps {
         self.steps * self.losses.len() as u64
     }
 
+    fn keeps_keys(&self) -> bool {
+        self.correlated.is_some()
+    }
+
+    fn follows_order(&self) -> bool {
+        self.correlated.as_ref().is_some_and(CorrelatedGaussian::is_in_order)
+    }
+
     fn run(&self, run: &mut Run<'_>, progress: &dyn Fn()) -> Result<Vec<f64>> {
-        let start = self.offset.as_ref().map(|o| o.find(run)).transpose()?;
-        let mut weights = Vec::new();
-        for loss in &self.losses {
-            let moved = start.as_ref().map(|s| s.loss(loss));
-            let loss = moved.as_ref().unwrap_or(loss);
-            let steps = match self.answer {
-                // Multiply and take the upper half: off from uniform by less than steps / 2^64.
-                Answer::Random => 1 + ((u128::from(run.public_word()?) * u128::from(self.steps)) >> 64) as u64,
-                _ => self.steps,
-            };
-            weights.extend(self.descend(run, loss, steps, progress)?);
-        }
-        start.iter().for_each(|s| s.fold(&mut weights));
-        Ok(weights)
+        self.descend(run, progress, None)
+    }
+
+    fn learn_kept(&self, run: &mut Run<'_>, progress: &dyn Fn(), kept: &mut dyn Checkpoints) -> Result<Learned> {
+        Ok(self.learned(self.descend(run, progress, Some(kept))?))
     }
 }
 
@@ -380,56 +383,86 @@ impl Steps {
         sum / counted
     }
 
-    fn descend(&self, run: &mut Run<'_>, loss: &Loss, steps: u64, progress: &dyn Fn()) -> Result<Vec<f64>> {
-        let dimension = self.features * loss.outputs();
-        let mut w = vec![0f64; dimension];
-        let mut move_by = vec![0f64; dimension];
-        let mut average = vec![0f64; dimension];
-        let mut averaged = 0u64;
-        let everyone = run.everyone()?;
-        let mut estimate = self.recursive.as_ref().map(|r| r.begin(dimension));
-        if let Some(correlated) = &self.correlated {
-            run.begin_correlated(correlated)?;
+    fn descents(&self) -> Descents<'_> {
+        Descents {
+            heads: self.losses.len(),
+            steps: self.steps,
+            dimension: self.features * self.losses[0].outputs(),
+            offset: self.offset.as_ref(),
+            correlated: self.correlated.is_some(),
         }
-        for step in 0..steps {
-            let mut along = match (&self.recursive, &mut estimate) {
-                (Some(recursive), Some(estimate)) => {
-                    recursive.step(run, &everyone, (self.sampled, self.divide), loss, &w, estimate)?
+    }
+
+    /// One descent after the other, or what is left of them.
+    fn descend(&self, run: &mut Run<'_>, progress: &dyn Fn(), mut kept: Option<&mut dyn Checkpoints>) -> Result<Vec<f64>> {
+        let mut at = match kept.as_mut().and_then(|kept| kept.found()) {
+            Some(state) => Walk::go_on(&self.descents(), run, state)?,
+            None => Walk::begin(self.descents().dimension, self.offset.as_ref().map(|o| o.find(run)).transpose()?),
+        };
+        while let Some(loss) = self.losses.get(at.head()) {
+            let moved = at.start.as_ref().map(|s| s.loss(loss));
+            self.one_descent(run, moved.as_ref().unwrap_or(loss), &mut at, progress, &mut kept)?;
+            at.end();
+        }
+        Ok(at.answer())
+    }
+
+    fn one_descent(
+        &self,
+        run: &mut Run<'_>,
+        loss: &Loss,
+        at: &mut Walk,
+        progress: &dyn Fn(),
+        kept: &mut Option<&mut dyn Checkpoints>,
+    ) -> Result<()> {
+        let steps = if self.answer == Answer::Random { rounds::drawn(run, self.steps)? } else { self.steps };
+        let dimension = self.features * loss.outputs();
+        let mut estimate = self.recursive.as_ref().map(|r| r.begin(dimension));
+        // Whoever goes on draws no key that was drawn before; batches of correlated noise are handed out.
+        let everyone = match &self.correlated {
+            None => Some(run.everyone()?),
+            Some(correlated) => {
+                run.begin_correlated(correlated)?;
+                None
+            }
+        };
+        let average = |sum: Vec<f64>| -> Vec<f64> { sum.iter().map(|g| g / self.divide).collect() };
+        for step in at.step..steps {
+            let w = &at.weights;
+            let mut along = match (&everyone, &self.recursive, &mut estimate) {
+                (None, _, _) => average(run.correlated_step(|batch, noise| batch.gradient_sum(noise, w, loss))?),
+                (Some(everyone), Some(recursive), Some(estimate)) => {
+                    recursive.step(run, everyone, (self.sampled, self.divide), loss, w, estimate)?
                 }
-                _ => {
-                    let sum = match self.correlated {
-                        Some(_) => run.correlated_step(|batch, noise| batch.gradient_sum(noise, &w, loss))?,
-                        None => run.at(&self.mechanism, |run, scale| {
-                            let noise = run.draw(&scale, dimension)?;
-                            let sum = match self.sampled {
-                                None => everyone.gradient_sum(&noise, &w, loss)?,
-                                Some(rate) => run.poisson(rate)?.gradient_sum(&noise, &w, loss)?,
-                            };
-                            run.release(noise, &sum)
-                        })?,
+                (Some(everyone), _, _) => average(run.at(&self.mechanism, |run, scale| {
+                    let noise = run.draw(&scale, dimension)?;
+                    let sum = match self.sampled {
+                        None => everyone.gradient_sum(&noise, w, loss)?,
+                        Some(rate) => run.poisson(rate)?.gradient_sum(&noise, w, loss)?,
                     };
-                    sum.iter().map(|g| g / self.divide).collect()
-                }
+                    run.release(noise, &sum)
+                })?),
             };
             let (rate, momentum) = ((self.rate)(step + 1), (self.momentum)(step + 1));
-            along.iter_mut().zip(&w).for_each(|(a, w)| *a += self.ridge / self.divide * w);
-            self.direction.turn(&mut along, &w);
-            for ((w, m), a) in w.iter_mut().zip(&mut move_by).zip(&along) {
+            along.iter_mut().zip(&at.weights).for_each(|(a, w)| *a += self.ridge / self.divide * w);
+            self.direction.turn(&mut along, &at.weights);
+            for ((w, m), a) in at.weights.iter_mut().zip(&mut at.move_by).zip(&along) {
                 *m = momentum * *m - rate * a;
                 *w += *m;
             }
-            self.constraint.project(&mut w);
+            self.constraint.project(&mut at.weights);
             if self.answer == Answer::HalfAverage && 2 * step >= steps - 1 {
-                averaged += 1;
-                average.iter_mut().zip(&w).for_each(|(a, w)| *a += w);
+                at.averaged += 1.0;
+                at.average.iter_mut().zip(&at.weights).for_each(|(a, w)| *a += w);
+            }
+            at.step = step + 1;
+            let behind = at.head() as u64 * self.steps + at.step;
+            if let Some(kept) = kept.as_mut().filter(|kept| kept.due(behind)) {
+                kept.keep(State { steps: behind, executed: run.executed()?, numbers: at.numbers() })?;
             }
             progress();
         }
-        if averaged == 0 {
-            return Ok(w);
-        }
-        average.iter_mut().for_each(|a| *a /= averaged as f64);
-        Ok(average)
+        Ok(())
     }
 }
 

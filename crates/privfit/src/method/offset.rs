@@ -175,7 +175,19 @@ impl Offset {
     }
 }
 
+impl Offset {
+    /// Where scores begin by the numbers of a checkpoint.
+    pub(super) fn kept(&self, [offset, clamp]: [f64; 2]) -> Start {
+        Start { offset, clamp, constant: self.constant, cell: self.cell }
+    }
+}
+
 impl Start {
+    /// What was released, for a checkpoint.
+    pub(super) fn numbers(&self) -> [f64; 2] {
+        [self.offset, self.clamp]
+    }
+
     /// The loss of scores that begin here.
     pub(super) fn loss(&self, loss: &Loss) -> Loss {
         loss.starting_at(self.offset, self.clamp)

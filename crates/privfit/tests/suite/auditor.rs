@@ -156,7 +156,7 @@ const NO_OFFSET: &[(&str, f64)] = &[("steps", 1.0), ("momentum", 0.0), ("learnin
 const FEW: &[(&str, f64)] = &[("steps", 3.0), ("trees", 2.0), ("pairs", 1.0)];
 
 /// Correct configurations, every private method among them.
-const CORRECT: [Shown; 52] = {
+const CORRECT: [Shown; 56] = {
     use Adjacency::{AddRemove, ReplaceOne, ZeroOut};
     [
         ("noisy-gd", "logistic", ONE_STEP, ZeroOut, 0.5),
@@ -222,6 +222,22 @@ const CORRECT: [Shown; 52] = {
             &[("steps", 2.0), ("sampling_rate", 0.5), ("additive_steps", 3.0), ("additive_share", 0.5)],
             ZeroOut,
             0.0,
+        ),
+        ("network", "softmax", &[("steps", 3.0), ("sampling_rate", 1.0), ("random_rounds", 1.0)], ZeroOut, 0.0),
+        (
+            "network",
+            "softmax",
+            &[("steps", 4.0), ("sampling_rate", 0.5), ("fresh", 0.5), ("random_rounds", 1.0)],
+            ReplaceOne,
+            0.0,
+        ),
+        ("network", "softmax", &[("steps", 4.0), ("sampling_rate", 0.5), ("bands", 3.0), ("in_order", 1.0)], ZeroOut, 0.0),
+        (
+            "correlated-noise",
+            "logistic",
+            &[("epochs", 2.0), ("batches", 2.0), ("learning_rate", 1.0), ("in_order", 1.0)],
+            ReplaceOne,
+            0.1,
         ),
     ]
 };
@@ -354,8 +370,11 @@ fn networks_stay_below_small_and_large_claims() {
     let full = [("sampling_rate", 1.0), ("steps", 1.0), ("momentum", 0.0), ("learning_rate", 1.0)];
     let exact = [&full[..], &[("exact", 1.0)]].concat();
     // Settings, adjacency, and the part of the claimed mu at epsilon 8 that must be visible.
-    let cases: [(&[(&str, f64)], Adjacency, f64); 6] = [
+    let cases: [(&[(&str, f64)], Adjacency, f64); 8] = [
         (&full, ZeroOut, 0.15),
+        (&[("sampling_rate", 1.0), ("steps", 3.0), ("learning_rate", 1.0), ("random_rounds", 1.0)], ZeroOut, 0.1),
+        // One epoch of a stream: whoever knows the place of a record sees no more of it.
+        (&[("sampling_rate", 0.34), ("steps", 3.0), ("taken_back", 0.5), ("in_order", 1.0)], ZeroOut, 0.0),
         (&[("sampling_rate", 0.5), ("steps", 4.0), ("correlated", 1.0)], ZeroOut, 0.0),
         (&exact, ZeroOut, 0.15),
         (&full, ReplaceOne, 0.1),

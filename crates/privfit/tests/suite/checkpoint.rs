@@ -120,14 +120,44 @@ fn stopped_at_every_step() {
         // Noise that later steps take back comes of its keys again.
         &[("correlated", 1.0), ("bands", 4.0)],
         &[("taken_back", 0.9), ("normalise", 0.1), ("adam", 1.0)],
+        &[("bands", 3.0), ("in_order", 1.0)],
     ] {
-        goes_on_after_every_step(&network(settings), &place, 0, &format!("{settings:?}"));
+        kept_at_every_step(&place, &network(settings), 0, STEPS, &format!("{settings:?}"));
     }
+}
+
+/// Steps of linear models with correlated noise: one head, several, and a number that begins at an offset.
+#[test]
+fn linear_models_stop_at_every_step() {
+    let place = Place::new("linear");
+    for (target, loss, settings, all) in [
+        ("classes = [\"0\", \"1\"]", "logistic", &[("bands", 4.0)][..], 12),
+        ("classes = [\"0\", \"1\"]", "logistic", &[("taken_back", 0.5), ("in_order", 1.0)], 12),
+        ("classes = [\"0\", \"1\", \"2\"]", "logistic", &[("bands", 4.0)], 36),
+        ("bounds = [0, 1]", "squared", &[("taken_back", 0.9)], 12),
+        ("bounds = [0, 1]", "poisson", &[("bands", 2.0)], 12),
+    ] {
+        kept_at_every_step(&place, &linear(target, loss, settings), 0, all, &format!("{loss} {settings:?}"));
+    }
+}
+
+/// A linear model with correlated noise: four epochs of three batches.
+fn linear(target: &str, loss: &str, settings: &[(&str, f64)]) -> Prepared {
+    let usual = [("epochs", 4.0), ("batches", 3.0)];
+    let job = Job {
+        schema: privfit::Schema::parse(&SCHEMA.replace("classes = [\"0\", \"1\"]", target)).unwrap(),
+        loss: Some(loss.into()),
+        method: "correlated-noise".into(),
+        settings: Settings(usual.iter().chain(settings).map(|(k, v)| (k.to_string(), *v)).collect()),
+        layers: None,
+        ..network(&[]).job().clone()
+    };
+    prepare(&job, 200, false).unwrap()
 }
 
 /// An additive model comes before the network; what it released is kept with each step.
 #[test]
-fn two_models_stopped_at_every_step() {
+fn two_models_stop_at_every_step() {
     let place = Place::new("two");
     let target = "classes = [\"0\", \"1\", \"2\"]";
     let settings = [("steps", STEPS as f64), ("sampling_rate", 0.3), ("additive_steps", 3.0)];
@@ -138,11 +168,11 @@ fn two_models_stopped_at_every_step() {
         settings: Settings(settings.map(|(k, v)| (k.to_string(), v)).into()),
         ..network(&[]).job().clone()
     };
-    goes_on_after_every_step(&prepare(&job, 200, false).unwrap(), &place, 3, "two models");
+    kept_at_every_step(&place, &prepare(&job, 200, false).unwrap(), 3, STEPS, "two models");
 }
 
-/// Stopped at every step after the first ones, before or after it is kept: the same bytes as at once.
-fn goes_on_after_every_step(prepared: &Prepared, place: &Place, before: u64, name: &str) {
+/// Ended where a state is kept after the first steps, before or after it is, every so many steps: the same bytes as at once.
+fn kept_at_every_step(place: &Place, prepared: &Prepared, before: u64, all: u64, what: &str) {
     let run = |kept: Option<&mut Failing>| {
         let (engine, entropy) = (Threads::new(1), Entropy::simulated(3));
         let data = prepared.open(&place.source(), &entropy).unwrap();
@@ -155,15 +185,55 @@ fn goes_on_after_every_step(prepared: &Prepared, place: &Place, before: u64, nam
     let whole = run(None).unwrap();
     for (every, after) in [(1, true), (1, false), (4, true), (5, false)] {
         let mut kept = Failing { state: None, every, fails: 0, after, kept: Vec::new() };
-        let all: Vec<u64> = (before + 1..=before + STEPS).filter(|step| step.is_multiple_of(every)).collect();
-        for fails in &all {
+        let due: Vec<u64> = (before + 1..=before + all).filter(|step| step.is_multiple_of(every)).collect();
+        for fails in &due {
             kept.fails = *fails;
-            assert_eq!(run(Some(&mut kept)).unwrap_err().code(), 3, "{name} at step {fails}");
+            assert_eq!(run(Some(&mut kept)).unwrap_err().code(), 3, "at step {fails}");
         }
         kept.fails = 0;
-        assert_eq!(run(Some(&mut kept)).unwrap(), whole, "{name}, every {every}");
-        assert_eq!(kept.kept, all, "each state is kept once");
+        assert_eq!(run(Some(&mut kept)).unwrap(), whole, "{what}, every {every}");
+        assert_eq!(kept.kept, due, "each state is kept once");
     }
+}
+
+/// A random number of steps is drawn once: whoever goes on takes the rest of them, and after the last one all are behind, so that nobody takes it again.
+#[test]
+fn a_random_number_of_steps_is_kept() {
+    let place = Place::new("rounds");
+    let prepared = network(&[("random_rounds", 1.0)]);
+    let mut taken = Vec::new();
+    for seed in 0..6 {
+        let run = |kept: Option<&mut Failing>| {
+            let (engine, entropy) = (Threads::new(1), Entropy::simulated(seed));
+            let data = prepared.open(&place.source(), &entropy).unwrap();
+            let output = match kept {
+                None => prepared.run(data, &engine, &entropy, &|| {}),
+                Some(kept) => prepared.run_kept(data, &engine, &entropy, &|| {}, kept),
+            };
+            output.and_then(|o| o.bytes())
+        };
+        let whole = run(None).unwrap();
+        let mut kept = Failing { state: None, every: 1, fails: 0, after: true, kept: Vec::new() };
+        let rounds = loop {
+            kept.fails += 1;
+            if run(Some(&mut kept)).is_ok() {
+                break kept.kept.len() as u64;
+            }
+        };
+        assert_eq!(kept.kept.last(), Some(&STEPS), "after {rounds} steps all are behind");
+        assert_eq!(run(Some(&mut kept)).unwrap(), whole, "seed {seed}");
+        assert_eq!(kept.kept.len() as u64, rounds, "no step is taken again");
+        taken.push(rounds);
+        // A number of steps that the plan does not have is none of ours.
+        for wrong in [0.0, STEPS as f64 + 1.0, f64::NAN] {
+            let mut other = kept.state.clone().unwrap();
+            *other.numbers.last_mut().unwrap() = vec![wrong];
+            let mut changed = Failing { state: Some(other), every: 1, fails: 0, after: true, kept: Vec::new() };
+            assert_eq!(run(Some(&mut changed)).unwrap_err().code(), 4);
+        }
+    }
+    taken.dedup();
+    assert!(taken.len() > 1, "{taken:?}");
 }
 
 /// The same with frozen layers, all of whose weights are this number.

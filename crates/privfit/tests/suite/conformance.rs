@@ -78,6 +78,8 @@ struct Case {
     adjacency: Adjacency,
     task: &'static str,
     pure: bool,
+    /// Settings besides.
+    more: &'static [(&'static str, f64)],
 }
 
 impl Case {
@@ -103,6 +105,7 @@ impl Case {
         if self.method == "additive-or-network" {
             settings.extend(["steps", "additive_steps"].map(|name| (name.to_string(), 30.0)));
         }
+        settings.extend(self.more.iter().map(|(name, value)| (name.to_string(), *value)));
         Job {
             schema: schema(self.task, ""),
             rows: Some(rows),
@@ -126,7 +129,7 @@ impl Case {
     }
 
     fn name(&self) -> String {
-        format!("{} {} {} {}", self.method, self.loss, self.adjacency, self.task)
+        format!("{} {} {} {} {:?}", self.method, self.loss, self.adjacency, self.task, self.more)
     }
 }
 
@@ -139,6 +142,13 @@ const SPARSE: [&str; 7] = [
     "transfer-support",
     "transfer-blocks",
     "transfer-convex",
+];
+
+/// Ways of a method that its defaults do not take.
+const MORE: [(&str, &[(&str, f64)]); 3] = [
+    ("network", &[("random_rounds", 1.0)]),
+    ("network", &[("correlated", 1.0), ("sampling_rate", 0.25), ("in_order", 1.0)]),
+    ("correlated-noise", &[("in_order", 1.0)]),
 ];
 
 /// Plans of these compose several kinds of releases, which takes a second each: some of their losses and tasks are enough.
@@ -160,9 +170,11 @@ fn find_cases() -> Vec<Case> {
             for adjacency in Adjacency::ALL {
                 for task in TASKS {
                     for pure in [false, true] {
-                        let case = Case { method: method.name, loss: loss.name, adjacency, task, pure };
+                        let case = Case { method: method.name, loss: loss.name, adjacency, task, pure, more: &[] };
                         if !passed_over(method.name, loss.name, task) && case.prepare(300, 1.0).is_some() {
                             out.push(case);
+                            let more = MORE.iter().filter(|m| m.0 == method.name && adjacency != Adjacency::AddRemove);
+                            out.extend(more.map(|m| Case { more: m.1, ..case }));
                         }
                     }
                 }
@@ -251,7 +263,11 @@ fn point(schema: &Schema, loss: &str, lines: &[String]) -> Vec<f64> {
 #[test]
 fn combinations_plan_or_say_why() {
     let cases = cases();
-    let count = |method: &str| cases.iter().filter(|c| c.method == method).count();
+    let count = |method: &str| cases.iter().filter(|c| c.method == method && c.more.is_empty()).count();
+    assert_eq!(
+        cases.len() - cases.iter().filter(|c| c.more.is_empty()).count(),
+        count("correlated-noise") + 2 * count("network")
+    );
     // Losses x tasks that fit, x 3 adjacencies, or 2 where the true number of rows is needed; pure privacy for output only. Classes:
     // logistic, softmax, huber-svm (x 3 tasks), hinge with gradients; numbers: squared, huber, quantile, fractional (x 2), poisson for counts; no
     // target: geometric median with gradients, mean with statistics.
@@ -302,7 +318,7 @@ fn combinations_plan_or_say_why() {
         ("noisy-gd", "squared", 0, "logistic"),
         ("noisy-gd", "logistic", 3, "squared"),
     ] {
-        let case = Case { method, loss, adjacency: Adjacency::ZeroOut, task: TASKS[task], pure: false };
+        let case = Case { method, loss, adjacency: Adjacency::ZeroOut, task: TASKS[task], pure: false, more: &[] };
         let error = prepare(&case.job(300, 1.0), 300, false).err().unwrap().to_string();
         assert!(error.contains(says), "{error}");
     }
@@ -310,7 +326,7 @@ fn combinations_plan_or_say_why() {
     for method in method::ALL {
         for (loss, task) in loss::ALL.iter().flat_map(|l| TASKS.map(|t| (l, t))) {
             for (adjacency, pure) in Adjacency::ALL.into_iter().flat_map(|a| [(a, false), (a, true)]) {
-                let case = Case { method: method.name, loss: loss.name, adjacency, task, pure };
+                let case = Case { method: method.name, loss: loss.name, adjacency, task, pure, more: &[] };
                 let planned = |c: &Case| {
                     (c.method, c.loss, c.task, c.pure) == (method.name, loss.name, task, pure) && c.adjacency == adjacency
                 };
@@ -324,7 +340,8 @@ fn combinations_plan_or_say_why() {
             }
         }
     }
-    let pure = Case { method: "objective", loss: "logistic", adjacency: Adjacency::ZeroOut, task: TASKS[0], pure: true };
+    let pure =
+        Case { method: "objective", loss: "logistic", adjacency: Adjacency::ZeroOut, task: TASKS[0], pure: true, more: &[] };
     assert!(prepare(&pure.job(300, 1.0), 300, false).err().unwrap().to_string().contains("method = \"output\""));
 }
 
@@ -377,7 +394,8 @@ fn plans_hold_and_runs_follow_them() {
 #[test]
 fn much_budget_gives_the_optimum() {
     for case in cases() {
-        if case.adjacency != Adjacency::ZeroOut || case.pure || SPARSE.contains(&case.method) {
+        // One of a random iterate is no optimum.
+        if case.adjacency != Adjacency::ZeroOut || case.pure || SPARSE.contains(&case.method) || !case.more.is_empty() {
             continue;
         }
         let lines = table(4000, case.task);
@@ -537,7 +555,7 @@ fn neighbours_are_close() {
         ("statistics", "mean", 5),
     ] {
         let lines = table(60, TASKS[task]);
-        let case = Case { method, loss, adjacency: Adjacency::ReplaceOne, task: TASKS[task], pure: false };
+        let case = Case { method, loss, adjacency: Adjacency::ReplaceOne, task: TASKS[task], pure: false, more: &[] };
         let mut job = case.job(60, 1.0);
         if method == "noisy-gd" {
             job.settings.0.extend([("steps".into(), 1.0), ("learning_rate".into(), 1.0), ("momentum".into(), 0.0)]);

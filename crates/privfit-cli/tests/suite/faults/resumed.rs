@@ -17,19 +17,56 @@ enum Kept {
     File,
     /// In a ledger, of a private run.
     Ledger,
+    /// In a file with keys of noise: correlated noise, simulated or private, of a network or of a linear model.
+    Keys { private: bool, layers: bool },
 }
 
-/// A small network with so many steps, kept every so many.
+/// Correlated noise of a network, in a simulation.
+const KEYS: Kept = Kept::Keys { private: false, layers: true };
+
+impl Kept {
+    fn is_in_file(self) -> bool {
+        self != Kept::Ledger
+    }
+
+    /// Whether the same bytes come out as at once.
+    fn is_simulated(self) -> bool {
+        !matches!(self, Kept::Ledger | Kept::Keys { private: true, .. })
+    }
+}
+
+/// A small network, or a linear model, with so many steps, kept every so many.
 fn network(scene: &Scene, kept: Kept, steps: u64, every: u64) -> Command {
-    let mut command = scene.command(&["fit", "--layers", "dense 2,tanh", "--epsilon", "1", "--delta", "1e-3", "--threads", "1"]);
+    let mut command = scene.command(&["fit", "--epsilon", "1", "--delta", "1e-3", "--threads", "1"]);
     for (flag, value) in [("--data", "d.csv"), ("--schema", "s.toml"), ("--out", "m.json")] {
         command.arg(flag).arg(scene.path(value));
     }
-    // Without samples a plan takes milliseconds, and hundreds of processes plan.
-    command.args(["--set", "sampling_rate=1", "--set", &format!("steps={steps}")]);
+    if !matches!(kept, Kept::Keys { layers: false, .. }) {
+        command.args(["--layers", "dense 2,tanh", "--set", &format!("steps={steps}")]);
+    }
     match kept {
-        Kept::File => command.args(["--simulate", "5", "--checkpoint"]).arg(scene.path("run")),
-        Kept::Ledger => command.args(["--request", "here", "--checkpoint", "ledger", "--ledger", &scene.ledger()]),
+        // Without samples a plan takes milliseconds, and hundreds of processes plan.
+        Kept::File | Kept::Ledger => command.args(["--set", "sampling_rate=1"]),
+        Kept::Keys { layers: true, .. } => {
+            command.args(["--set", "sampling_rate=0.5", "--set", "correlated=true", "--set", "bands=3"])
+        }
+        Kept::Keys { layers: false, .. } => command.args([
+            "--method",
+            "correlated-noise",
+            "--set",
+            "batches=2",
+            "--set",
+            &format!("epochs={}", steps / 2),
+            "--set",
+            "bands=3",
+        ]),
+    };
+    if kept.is_simulated() {
+        command.args(["--simulate", "5"]);
+    }
+    match kept.is_in_file() {
+        true => command.arg("--checkpoint").arg(scene.path("run")),
+        false => command.args(["--request", "here", "--checkpoint", "ledger", "--ledger", &scene.ledger()]),
     };
     command.args(["--checkpoint-every", &every.to_string()]);
     command
@@ -43,6 +80,9 @@ fn begin(name: &str, kept: Kept, steps: u64) -> (Scene, Option<Vec<u8>>) {
         let create = ["ledger", "create", &place, "--schema", schema.to_str().unwrap(), "--epsilon", "3", "--delta", "1e-3"];
         let made = scene.run(&create);
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        return (scene, None);
+    }
+    if !kept.is_simulated() {
         return (scene, None);
     }
     let mut whole = network(&scene, kept, steps, 1);
@@ -85,8 +125,8 @@ fn whole(scene: &Scene, kept: Kept, expected: Option<&[u8]>, checkpoints: u64, w
         assert!(!bytes.windows(SECRET.len()).any(|w| w == SECRET.as_bytes()), "{when}: {}", path.display());
     }
     match kept {
-        Kept::File => {
-            assert!(Some(&model[..]) == expected, "{when}: other bytes");
+        Kept::File | Kept::Keys { .. } => {
+            assert!(!kept.is_simulated() || Some(&model[..]) == expected, "{when}: other bytes");
             assert!(!scene.path("run").exists() && !scene.path("run.partial").exists(), "{when}: a checkpoint is left");
         }
         Kept::Ledger => {
@@ -110,6 +150,19 @@ fn certified(scene: &Scene, steps: u64) {
     let reserved = open(&place).unwrap().1.summary().jobs.remove(0).event;
     assert_eq!(artifact.guarantee.event, reserved, "what was executed is what was reserved");
     assert!(matches!(reserved, privfit::account::Event::Repeat { times, .. } if times == steps), "{reserved:?}");
+}
+
+/// The certificate holds, and the event is that of the plan, which says that all steps of so many coordinates are one release.
+fn certified_alone(scene: &Scene, steps: u64) {
+    let model = scene.path("m.json");
+    let done = scene.run(&["certificate", "verify", model.to_str().unwrap()]);
+    let says = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(done.status.success() && says.contains("made again from the public facts: event, noise"), "{says}");
+    let artifact = privfit::Artifact::from_bytes(&std::fs::read(model).unwrap()).unwrap();
+    let privfit::account::Event::DiscreteGaussian { dimension, .. } = artifact.guarantee.event else {
+        panic!("{:?}", artifact.guarantee.event)
+    };
+    assert!(artifact.guarantee.private && dimension.is_multiple_of(steps) && dimension > steps);
 }
 
 /// Ended at the k-th call for every k, and gone on with to the end.
@@ -136,7 +189,7 @@ fn at_every_call(kept: Kept, stride: usize) -> usize {
         match (done.status.code(), published) {
             (Some(0), _) => {}
             // It was delivered, and only the end of the process is missing: nothing is there to go on with.
-            (Some(2), true) if kept == Kept::File && !scene.path("run").exists() => {
+            (Some(2), true) if kept.is_in_file() && !scene.path("run").exists() => {
                 assert!(says.contains("is there already"), "{when}: {says}");
             }
             other => panic!("{when}: {other:?} {says}"),
@@ -153,6 +206,13 @@ fn at_every_call(kept: Kept, stride: usize) -> usize {
 #[test]
 fn a_file_at_every_call() {
     let calls = at_every_call(Kept::File, times(5, 1));
+    assert!(calls >= 100, "{calls}");
+}
+
+/// The same where the state has keys of noise: those of the steps before come of them again, to the bit.
+#[test]
+fn a_file_with_keys_at_every_call() {
+    let calls = at_every_call(KEYS, times(23, 1));
     assert!(calls >= 100, "{calls}");
 }
 
@@ -198,6 +258,9 @@ fn storm(kept: Kept, seed: u64) {
     println!("{ended} kills, gone on from {from:?} of {steps}");
     assert!(from.len() >= kills / 5, "{from:?}");
     whole(&scene, kept, expected.as_deref(), steps, "after the storm");
+    if kept == (Kept::Keys { private: true, layers: true }) {
+        certified_alone(&scene, steps);
+    }
     if kept == Kept::Ledger {
         certified(&scene, steps);
         let again = finish(network(&scene, kept, steps, 1).arg("--force"));
@@ -209,6 +272,28 @@ fn storm(kept: Kept, seed: u64) {
 #[test]
 fn a_storm_of_kills_in_a_simulation() {
     storm(Kept::File, 11);
+}
+
+#[test]
+fn a_storm_of_kills_with_correlated_noise() {
+    storm(KEYS, 13);
+    storm(Kept::Keys { private: true, layers: true }, 14);
+    storm(Kept::Keys { private: false, layers: false }, 15);
+}
+
+/// A ledger is read by others, and takes no keys: refused before anything is spent, with a way out.
+#[test]
+fn a_ledger_takes_no_keys() {
+    let (scene, _) = begin("keys", Kept::Ledger, 4);
+    let all: Vec<_> = network(&scene, Kept::Ledger, 4, 2).get_args().map(|a| a.to_str().unwrap().to_string()).collect();
+    let sampled = all.iter().map(|a| if a == "sampling_rate=1" { "sampling_rate=0.5" } else { a });
+    let done = finish(scene.command(&[]).args(sampled).args(["--set", "correlated=true"]));
+    let says = String::from_utf8_lossy(&done.stderr);
+    assert!(
+        done.status.code() == Some(2) && says.contains("as confidential as the records") && says.contains("correlated=false"),
+        "{says}"
+    );
+    assert_eq!(records(&scene), [0; 4]);
 }
 
 #[test]
@@ -291,12 +376,33 @@ fn stopped(scene: &Scene, kept: Kept) {
         };
         // A log that is emptied ends a transaction.
         let ends = match kept {
-            Kept::File => stop.call == libc::SYS_rename && wrote(b"privfit checkpoint", "run.partial") == 2,
+            Kept::File | Kept::Keys { .. } => stop.call == libc::SYS_rename && wrote(b"privfit checkpoint", "run.partial") == 2,
             Kept::Ledger => stop.call == libc::SYS_ftruncate && wrote(b"{\"checkpoint\"", "ledger-wal") == 2,
         };
         if ends && stop.result.is_some() { Act::Kill } else { Act::Go }
     });
     assert!(outcome.killed, "{:?} {}", outcome.code, outcome.stderr);
+}
+
+/// A file with keys is for its owner alone, and nothing of the keys is left in the model or beside it.
+#[test]
+fn keys_are_for_their_owner_and_go() {
+    use std::os::unix::fs::PermissionsExt;
+    let (scene, expected) = begin("mode", KEYS, 8);
+    stopped(&scene, KEYS);
+    for name in ["run", "run.partial"] {
+        let Ok(there) = std::fs::metadata(scene.path(name)) else { continue };
+        assert_eq!(there.permissions().mode() & 0o777, 0o600, "{name}");
+    }
+    let bytes = std::fs::read(scene.path("run")).unwrap();
+    assert!(bytes.windows(6).any(|w| w == b"\"keys\""), "there are keys in it");
+    let done = finish(&mut network(&scene, KEYS, 8, 2));
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    whole(&scene, KEYS, expected.as_deref(), 4, "at last");
+    for path in files(&scene.root) {
+        let left = std::fs::read(&path).unwrap();
+        assert!(!left.windows(6).any(|w| w == b"\"keys\""), "{}", path.display());
+    }
 }
 
 #[test]

@@ -133,3 +133,95 @@ fn stated_moments_cost_nothing() {
     let both = Problem { settings: super::super::Settings([("normalise".to_string(), 0.1)].into()), ..problem };
     assert!(networks(&both).err().unwrap().to_string().contains("leave out one"));
 }
+
+/// A random number of steps: in closed form the mu of all of them where everybody is in each; every number comes as often as any other, what was executed is that many steps, and more are refused.
+#[test]
+fn random_rounds_are_paid_for_in_full() {
+    let schema = schema(3, "", CLASSES);
+    let of = |set: &[(&str, f64)]| networks_of(&schema, &[&[("random_rounds", 1.0), ("steps", 8.0)], set].concat());
+    let full = of(&[("sampling_rate", 1.0)]);
+    let Event::AtMost { times: 8, event: step } = &full.event else { panic!("{:?}", full.event) };
+    let Event::DiscreteGaussian { sigma, sensitivity, .. } = step.as_ref() else { panic!("{step:?}") };
+    let mu = 8f64.sqrt() * *sensitivity as f64 / *sigma as f64;
+    let found = epsilon(&full.event, Adjacency::ZeroOut, 1e-8).unwrap().bound.upper;
+    let closed = epsilon(&Event::gaussian(1.0 / mu), Adjacency::ZeroOut, 1e-8).unwrap().bound.upper;
+    assert!((found / closed - 1.0).abs() < 1e-3 && found <= 1.0, "{found} {closed}");
+    let sampled = of(&[]);
+    let Event::AtMost { times: 8, event } = &sampled.event else { panic!("{:?}", sampled.event) };
+    let all = networks_of(&schema, &[("steps", 8.0)]);
+    assert_eq!(event.as_ref().clone().repeated(8), all.event, "the price is that of all steps");
+    let mut random = Random(7);
+    let rows: Vec<Vec<f64>> = (0..60).map(|i| vec![random.next(), random.next(), random.next(), f64::from(i % 3)]).collect();
+    let (engine, entropy) = (Threads::new(1), Entropy::system().unwrap());
+    let data = dataset(&schema, 3, false, &rows, &entropy);
+    let mut counts = [0u32; 8];
+    for plan in [&sampled, &of(&[("fresh", 0.5), ("normalise", 0.1)])] {
+        let more = if matches!(plan.event, Event::Compose(_)) { 1 } else { 0 };
+        for _ in 0..400 {
+            let mut run = Run::begin(&data, &engine, &entropy, &plan.event).unwrap();
+            let numbers = plan.run(&mut run, &|| {}).unwrap();
+            let executed = run.executed().unwrap().count() - more;
+            counts[executed as usize - 1] += 1;
+            // One step more than was drawn is refused where all were taken.
+            let one_more = plan.normal(&mut run).is_err();
+            assert!(one_more || more == 0);
+            let Learned::Network(model) = plan.learned(numbers) else { panic!() };
+            let told = model.history.as_ref().map(|h| h.steps);
+            assert_eq!(told, Some(executed), "the file tells how many steps were taken");
+            assert!(run.close(()).is_ok());
+        }
+    }
+    // Chi-squared with 7 degrees of freedom: 52 is passed with a chance below 1e-8.
+    let square: f64 = counts.iter().map(|c| (f64::from(*c) - 100.0).powi(2) / 100.0).sum();
+    assert!(square < 52.0, "{counts:?}");
+    let lines: Vec<_> = sampled.describe().into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+    assert!(lines.iter().any(|l| l.0 == "steps that are taken" && l.1.contains("from 1 to 8 alike")), "{lines:?}");
+    assert!(super::super::also(METHOD.name, &lines).iter().any(|s| s.contains("without looking at records")));
+    // Every step has the same length, and the last iterate is the answer.
+    assert!((0..8).all(|step| sampled.rate(step) == sampled.learning_rate) && sampled.settings.averaged == 0.0);
+    for (set, says) in [
+        (&[("random_rounds", 1.0), ("decay", 0.3)][..], "leave out decay"),
+        (&[("random_rounds", 1.0), ("averaged", 0.5)], "leave out averaged"),
+        (&[("random_rounds", 1.0), ("correlated", 1.0)], "leave out random_rounds"),
+        (&[("random_rounds", 1.0), ("bands", 3.0)], "leave out random_rounds"),
+    ] {
+        let problem = Problem {
+            settings: super::super::Settings(set.iter().map(|(k, v)| (k.to_string(), *v)).collect()),
+            ..plan(&schema, "network", "softmax", 2000, 1.0, &[("steps", 8.0)]).problem
+        };
+        let error = networks(&problem).err().unwrap().to_string();
+        assert!(error.contains(says), "{error}");
+    }
+}
+
+/// All records in every step: noisy gradient descent, whose event is that of full Gaussians, in closed form.
+#[test]
+fn all_records_in_every_step_are_noisy_gradient_descent() {
+    let network = networks_of(&schema(3, "", CLASSES), &[("sampling_rate", 1.0), ("steps", 20.0)]);
+    let Event::Repeat { times: 20, event } = &network.event else { panic!("{:?}", network.event) };
+    let Event::DiscreteGaussian { sigma, sensitivity, .. } = event.as_ref() else { panic!("{event:?}") };
+    let mu = 20f64.sqrt() * *sensitivity as f64 / *sigma as f64;
+    let closed = epsilon(&Event::gaussian(1.0 / mu), Adjacency::ZeroOut, 1e-8).unwrap().bound.upper;
+    assert!(closed <= 1.0 + 1e-3 && closed > 0.99, "{closed}");
+    assert!(network.sampled.is_none() && network.correlated.is_none() && network.divide == 2000.0 * network.clip);
+    assert!(network.describe().iter().all(|line| line.0 != "sampling rate"));
+}
+
+/// Records in their order: the same event as with drawn batches, a line and a sentence about it, and the place of a row among what counts as public.
+#[test]
+fn an_order_that_is_given_is_stated() {
+    let schema = schema(3, "", CLASSES);
+    let set = [("steps", 8.0), ("sampling_rate", 0.25), ("bands", 3.0)];
+    let drawn = networks_of(&schema, &set);
+    let given = networks_of(&schema, &[&set[..], &[("in_order", 1.0)]].concat());
+    assert!(given.event == drawn.event && given.follows_order() && !drawn.follows_order());
+    let sentences = |plan: &Networks| {
+        let lines: Vec<_> = plan.describe().into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+        super::super::also(METHOD.name, &lines)
+    };
+    assert!(sentences(&given).iter().any(|s| s.contains("its place alone")));
+    assert!(!sentences(&drawn).iter().any(|s| s.contains("its place alone")));
+    let stated = |set: &[(&str, f64)]| plan(&schema, "network", "softmax", 2000, 1.0, set).public_facts(2000);
+    let places = |facts: &[crate::training::Fact]| facts.iter().any(|f| f.what.contains("the place of each row"));
+    assert!(places(&stated(&[&set[..], &[("in_order", 1.0)]].concat())) && !places(&stated(&set)));
+}

@@ -199,6 +199,8 @@ struct Networks {
     /// Share of the budget for them.
     share: f64,
     recursive: Option<Recursive>,
+    /// Forecast of the noise in the answer with correlated noise, over that with samples; none where there was nothing to choose.
+    forecast: Option<f64>,
     event: Event,
     loss: &'static str,
     loss_parameters: Vec<f64>,
@@ -345,6 +347,7 @@ fn networks(problem: &Problem) -> Result<Networks> {
         let event = whole(vec![run.event()]);
         Ok(StepNoise { mechanism, sampled: None, correlated: Some(run), event, divide: n * clip / f64::from(batches) })
     };
+    let mut forecast = None;
     let asked = settings.bands.is_some() || settings.taken_back.is_some();
     let StepNoise { mechanism, sampled, correlated, event, divide } = match settings.correlated {
         Some(false) if asked => {
@@ -361,12 +364,14 @@ fn networks(problem: &Problem) -> Result<Networks> {
         Some(false) => samples()?,
         None => {
             let (one, other) = (samples()?, batches()?);
-            let forecast = |noise: &StepNoise| {
+            let deviation = |noise: &StepNoise| {
                 let independent = Factor::INDEPENDENT;
                 let factor = noise.correlated.as_ref().map_or(&independent, |run| run.factor());
-                (noise.mechanism.standard_deviation() / noise.divide).powi(2) * correlation::noise_of_answer(&directions, factor)
+                noise.mechanism.standard_deviation() / noise.divide * correlation::noise_of_answer(&directions, factor).sqrt()
             };
-            if forecast(&other).sqrt() < TAKEN_BELOW * forecast(&one).sqrt() { other } else { one }
+            let part = deviation(&other) / deviation(&one);
+            forecast = Some(part);
+            if part < TAKEN_BELOW { other } else { one }
         }
     };
     Ok(Networks {
@@ -384,6 +389,7 @@ fn networks(problem: &Problem) -> Result<Networks> {
         event,
         settings,
         recursive,
+        forecast,
         loss: problem.loss.name,
         loss_parameters: problem.build_loss(1)?.parameters().to_vec(),
     })
@@ -712,6 +718,10 @@ impl Plan for Networks {
 
     fn keeps_keys(&self) -> bool {
         self.correlated.is_some()
+    }
+
+    fn correlation_forecast(&self) -> Option<f64> {
+        self.forecast
     }
 
     fn describe(&self) -> Vec<(&'static str, String)> {

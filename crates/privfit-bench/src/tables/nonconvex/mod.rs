@@ -1,7 +1,7 @@
 //! `privfit-bench tables nonconvex`: tables and figures on recursive momentum and on Laplacian smoothing, the published methods rerun with what they truly guarantee, and ours.
 
 mod cases;
-mod cell;
+pub(super) mod cell;
 mod lines;
 mod printed;
 mod report;

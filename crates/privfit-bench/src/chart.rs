@@ -29,6 +29,8 @@ pub(crate) struct Chart {
     pub(crate) series: Vec<Series>,
 }
 
+/// Width and height of a chart as a file of its own.
+const PANEL: (usize, usize) = (900, 420);
 /// Numbers beyond this are treated as infinite, so that no sum or difference can overflow.
 const LIMIT: f64 = 1e100;
 const CLASSES: [[&str; 2]; 9] = [
@@ -48,6 +50,23 @@ pub(crate) fn write(chart: &Chart, stem: &Path) -> Result<(), String> {
     // `with_extension` would cut a stem such as `eps0.5`.
     let path = stem.with_added_extension("svg");
     std::fs::write(&path, plot(chart).standalone()).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// Writes several charts as one picture, two beside each other.
+pub(crate) fn write_panels(charts: &[Chart], stem: &Path) -> Result<(), String> {
+    let (width, height) = PANEL;
+    let columns = charts.len().clamp(1, 2);
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\">\n",
+        width * columns,
+        height * charts.len().div_ceil(columns)
+    );
+    for (i, chart) in charts.iter().enumerate() {
+        let place = format!("<svg x=\"{}\" y=\"{}\" ", i % columns * width, i / columns * height);
+        svg += &plot(chart).standalone().replacen("<svg ", &place, 1);
+    }
+    let path = stem.with_added_extension("svg");
+    std::fs::write(&path, svg + "</svg>\n").map_err(|e| format!("{}: {e}", path.display()))
 }
 
 fn fine(x: f64) -> bool {

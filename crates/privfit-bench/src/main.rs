@@ -303,9 +303,14 @@ fn run(what: What) -> Result<(), Failure> {
                 _ => Err(Failure::misuse(format!("no tables {which:?}: give convex, sparse or nonconvex"))),
             }
         }
-        What::Variants { set, epsilon, variant, fits, test, shared } => {
-            tables::variants::run(&tables::variants::Options { sets: set, epsilons: epsilon, variants: variant, fits, test, shared })
-        }
+        What::Variants { set, epsilon, variant, fits, test, shared } => tables::variants::run(&tables::variants::Options {
+            sets: set,
+            epsilons: epsilon,
+            variants: variant,
+            fits,
+            test,
+            shared,
+        }),
         What::Gradient { rows, features, repeats } => gradient::run(rows, features, repeats.max(1)),
         What::Cells { rows, columns, cells, repeats, threads } => cells::run(rows, columns, cells, repeats, threads.max(1)),
     }

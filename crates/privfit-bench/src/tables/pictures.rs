@@ -3,9 +3,9 @@
 use super::sets::{Collector, Part, Random, Set, fold, generated, read};
 use crate::Failure;
 use privfit::Schema;
+use privfit::data::Record;
 use privfit::data::encode::{Encoder, Row};
 use privfit::data::load::Source;
-use privfit::data::Record;
 use std::path::Path;
 
 /// What a model is measured on.
@@ -19,6 +19,9 @@ pub(super) enum Held {
 
 /// Rows of `mnist` and `fashion` that are left for training when the rest is for validation.
 const KEPT: u64 = 50_000;
+
+/// Rows for training that are kept in the clear, for losses of training rows.
+const CLEAR: usize = 2_000;
 
 /// A set by name: `mnist`, `fashion`, `cifar`, with `-pixels` for the pixels instead of scattering features; `generated-pictures`, `generated-table`.
 pub(super) fn load(shared: &Path, name: &str, held: Held) -> Result<Set, Failure> {
@@ -37,16 +40,19 @@ pub(super) fn load(shared: &Path, name: &str, held: Held) -> Result<Set, Failure
     let things: Vec<String> = things.iter().enumerate().map(|(i, name)| format!("{i}_{name}")).collect();
     let (schema, train, test) = match base {
         "mnist" => (schema("mnist", &digits, [28, 28, 1], encoder)?, idx("mnist_train"), idx("mnist_t10k_even")),
-        "fashion" => {
-            (schema("fashion", &digits, [28, 28, 1], encoder)?, idx("fashion_mnist_train"), idx("fashion_mnist_t10k"))
-        }
+        "fashion" => (schema("fashion", &digits, [28, 28, 1], encoder)?, idx("fashion_mnist_train"), idx("fashion_mnist_t10k")),
         "cifar" => (schema("cifar", &things, [32, 32, 3], encoder)?, folder("train"), folder("test")),
         "generated-pictures" => return drawn(20_000),
         // Two classes of two clusters each, so that no line divides them.
         "generated-table" => return generated(50_000, 20, 10, 7, false),
-        _ => return Err(Failure::misuse(format!("no set {name:?}: give mnist, fashion, cifar, generated-pictures or generated-table"))),
+        _ => {
+            return Err(Failure::misuse(format!(
+                "no set {name:?}: give mnist, fashion, cifar, generated-pictures or generated-table"
+            )));
+        }
     };
-    let mut collector = Collector::new(&schema, false)?;
+    let mut collector = Collector::new(&schema, true)?;
+    collector.keep_clear(CLEAR);
     let by_class = base == "cifar";
     read(&train, &schema, &mut collector, |i, _, _| match held {
         Held::Test => Part::Train,
@@ -71,13 +77,14 @@ fn schema(name: &str, classes: &[String], shape: [usize; 3], encoder: &str) -> R
 
 /// Ten shapes of four soft strokes each, moved by up to three pixels, stroke by stroke by one more, under noise; a fifth of so many is held out.
 fn drawn(count: usize) -> Result<Set, Failure> {
-    const SIDE: usize = 20;
+    const SIDE: usize = 24;
     let classes: Vec<String> = (0..10).map(|d| d.to_string()).collect();
     let schema = schema("drawn", &classes, [SIDE, SIDE, 1], "pixels")?;
     let encoder = Encoder::new(&schema, &[], true)?;
     let mut random = Random(11 << 32);
-    let strokes: Vec<[f64; 4]> =
-        (0..40).map(|_| [4.0 + 12.0 * random.uniform(), 4.0 + 12.0 * random.uniform(), random.normal(), random.normal()]).collect();
+    let strokes: Vec<[f64; 4]> = (0..40)
+        .map(|_| [4.0 + 12.0 * random.uniform(), 4.0 + 12.0 * random.uniform(), random.normal(), random.normal()])
+        .collect();
     let mut collector = Collector::new(&schema, false)?;
     let (mut row, mut pixels) = (Row::default(), vec![0f64; SIDE * SIDE]);
     for i in 0..count {

@@ -86,6 +86,7 @@ pub(super) struct Collector {
     rows: u64,
     /// Rows for training are kept in the clear too.
     clear: Option<Vec<Row>>,
+    most_clear: usize,
 }
 
 impl Collector {
@@ -93,7 +94,12 @@ impl Collector {
         let entropy = Entropy::simulated(0);
         let shape = RowShape { dimension: schema.dimension(), row_norm: 1.0, sparse: is_sparse(schema), rows_per_unit: None };
         let builder = DatasetBuilder::new(&entropy, shape).map_err(privfit::Error::from)?;
-        Ok(Collector { builder, test: Vec::new(), rows: 0, clear: clear.then(Vec::new) })
+        Ok(Collector { builder, test: Vec::new(), rows: 0, clear: clear.then(Vec::new), most_clear: usize::MAX })
+    }
+
+    /// Keeps no more than the first rows for training in the clear.
+    pub(super) fn keep_clear(&mut self, most: usize) {
+        self.most_clear = most;
     }
 
     pub(super) fn add(&mut self, row: &Row, part: Part) {
@@ -102,7 +108,7 @@ impl Collector {
             Part::Test => self.test.push(row.clone()),
             Part::Train => {
                 self.rows += 1;
-                if let Some(clear) = &mut self.clear {
+                if let Some(clear) = self.clear.as_mut().filter(|clear| clear.len() < self.most_clear) {
                     clear.push(row.clone());
                 }
                 if row.pairs.is_empty() {

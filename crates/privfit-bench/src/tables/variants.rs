@@ -1,10 +1,10 @@
 //! `privfit-bench variants`: settings of networks side by side on the same rows, so that defaults are chosen on validation rows and generated data. Every epsilon is accounted from the plan's event.
 
 use super::cell::{mean_and_error, thread_time};
+use super::each_on_two_cores;
 use super::nonconvex::cell::tested;
 use super::pictures::{Held, load};
 use super::sets::{Set, splitmix64};
-use super::each_on_two_cores;
 use crate::{Failure, print_line};
 use privfit::account::Adjacency;
 use privfit::constraint::Constraint;
@@ -93,7 +93,8 @@ fn line(options: &Options, name: &str, set: &Set, epsilon: f64, text: &str, sett
         right.push(1.0 - wrong);
         entropy.push(log_loss);
     }
-    let ([accuracy, accuracy_error], [log_loss, log_loss_error]) = (mean_and_error(&right).into(), mean_and_error(&entropy).into());
+    let ([accuracy, accuracy_error], [log_loss, log_loss_error]) =
+        (mean_and_error(&right).into(), mean_and_error(&entropy).into());
     let described = prepared.plan.describe();
     let said = |name: &str| described.iter().find(|d| d.0 == name).map(|d| d.1.clone());
     Ok(json!({

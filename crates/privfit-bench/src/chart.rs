@@ -105,7 +105,8 @@ fn line(series: &Series, number: usize, log_x: bool) -> Line {
         errors: points.iter().map(|p| error(p.2)).collect(),
         points: points.iter().map(|p| (p.0, p.1, text(p))).collect(),
         steps: false,
-        dots: true,
+        // So many would be one thick line.
+        dots: points.len() <= 40,
     }
 }
 
@@ -114,6 +115,10 @@ fn around(label: &str, numbers: &[f64]) -> Axis {
         return Axis::from_zero(label, 1.0, Unit::Plain);
     }
     let (low, high) = numbers.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(*x), b.max(*x)));
+    // A range that nearly begins at zero begins there; room below it would be of numbers that can't be.
+    if low >= 0.0 && low < 0.2 * high {
+        return Axis::from_zero(label, high, Unit::Plain);
+    }
     Axis::around(label, low, high, Unit::Plain)
 }
 

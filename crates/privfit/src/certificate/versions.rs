@@ -10,7 +10,7 @@
 //! ```
 
 /// Version of everything that makes a plan: methods, default settings, calibration and with it the accountant.
-pub const PLANNER: u32 = 10;
+pub const PLANNER: u32 = 11;
 
 /// Version of every sentence that stands in a certificate.
 pub const TEXTS: u32 = 4;

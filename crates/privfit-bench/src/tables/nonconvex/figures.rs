@@ -39,7 +39,9 @@ pub(super) fn write(options: &Options, lines: &Lines, points: &Points) -> Result
                 networks("cifar", "CIFAR-10, layers from CIFAR-100", &[8.0], points),
                 networks("cifar-pixels", "CIFAR-10", &[6.0, 8.0, 10.0], points),
             ]
-            .into_iter().flatten().collect(),
+            .into_iter()
+            .flatten()
+            .collect(),
         ),
         (
             "figure-5-1",

@@ -157,6 +157,28 @@ mod tests {
         assert_eq!(svg(true, &[&[(0.0, 1.0, 0.0), (-1.0, 1.0, 0.0), good]]), svg(true, &[&[good]]));
     }
 
+    /// Panels stand in two columns, each a picture of its own, and an axis of small numbers and large ones begins at zero.
+    #[test]
+    fn panels_are_side_by_side() {
+        let points = vec![(30.0, 1.0, 0.0), (400.0, 5.0, 0.0)];
+        let one = || Chart {
+            title: "t".into(),
+            x: "steps".into(),
+            y: "y".into(),
+            log_x: false,
+            levels: vec![],
+            series: vec![Series { name: "line".into(), dashed: false, points: points.clone() }],
+        };
+        let stem = std::env::temp_dir().join(format!("privfit-panels-{}", std::process::id()));
+        write_panels(&[one(), one(), one()], &stem).unwrap();
+        let path = stem.with_added_extension("svg");
+        let svg = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        let places = ["<svg x=\"0\" y=\"0\"", "<svg x=\"900\" y=\"0\"", "<svg x=\"0\" y=\"420\""];
+        assert!(svg.contains("viewBox=\"0 0 1800 840\"") && places.iter().all(|place| svg.contains(place)), "{svg}");
+        assert!(!svg.contains(">-100<") && !svg.contains(">-200<"));
+    }
+
     #[test]
     fn a_missing_directory_is_an_error() {
         let chart = Chart { title: "".into(), x: "".into(), y: "".into(), log_x: false, levels: vec![], series: vec![] };

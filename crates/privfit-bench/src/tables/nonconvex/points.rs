@@ -91,3 +91,33 @@ impl Points {
         done.map_err(|e| Failure::misuse(format!("cannot write {}: {e}; give another --out", self.path.display())))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is written is read again, in the order of steps, and fits that differ in epsilon, rows or name are apart.
+    #[test]
+    fn looks_are_found_again() {
+        let point = |held: &str, epsilon: f64, step: f64| Point {
+            set: "digits".into(),
+            held: held.into(),
+            name: "DP-SGD".into(),
+            numbers: [epsilon, epsilon - 0.0005, step, step / 50.0, 1.25, f64::NAN, 0.5, 0.03],
+        };
+        let directory = std::env::temp_dir().join(format!("privfit-points-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("points.csv");
+        let points = Points::open(&path);
+        let (late, early) = (point("test", 1.2, 100.0), point("test", 1.2, 10.0));
+        points.add(vec![late, early, point("test", 3.0, 7.0)]).ok().unwrap();
+        points.add(vec![point("validation", 1.2, 8.0)]).ok().unwrap();
+        let again = Points::open(&path);
+        let steps: Vec<f64> = again.of("digits", "test", "DP-SGD", 1.2).iter().map(|p| p.get("step")).collect();
+        assert_eq!(steps, [10.0, 100.0]);
+        let last = again.last("digits", "test", "DP-SGD", 1.2).unwrap();
+        assert!(last.get("true_epsilon") == 1.1995 && last.get("passes") == 2.0 && last.get("wrong") == 0.03);
+        assert!(last.get("training_cross_entropy").is_nan() && again.last("digits", "test", "DP-SGD", 7.0).is_none());
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+}

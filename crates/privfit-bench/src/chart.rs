@@ -29,6 +29,8 @@ pub(crate) struct Chart {
     pub(crate) series: Vec<Series>,
 }
 
+/// Width and height of a chart as a file of its own.
+const PANEL: (usize, usize) = (900, 420);
 /// Numbers beyond this are treated as infinite, so that no sum or difference can overflow.
 const LIMIT: f64 = 1e100;
 const CLASSES: [[&str; 2]; 9] = [
@@ -48,6 +50,23 @@ pub(crate) fn write(chart: &Chart, stem: &Path) -> Result<(), String> {
     // `with_extension` would cut a stem such as `eps0.5`.
     let path = stem.with_added_extension("svg");
     std::fs::write(&path, plot(chart).standalone()).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// Writes several charts as one picture, two beside each other.
+pub(crate) fn write_panels(charts: &[Chart], stem: &Path) -> Result<(), String> {
+    let (width, height) = PANEL;
+    let columns = charts.len().clamp(1, 2);
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\">\n",
+        width * columns,
+        height * charts.len().div_ceil(columns)
+    );
+    for (i, chart) in charts.iter().enumerate() {
+        let place = format!("<svg x=\"{}\" y=\"{}\" ", i % columns * width, i / columns * height);
+        svg += &plot(chart).standalone().replacen("<svg ", &place, 1);
+    }
+    let path = stem.with_added_extension("svg");
+    std::fs::write(&path, svg + "</svg>\n").map_err(|e| format!("{}: {e}", path.display()))
 }
 
 fn fine(x: f64) -> bool {
@@ -86,7 +105,8 @@ fn line(series: &Series, number: usize, log_x: bool) -> Line {
         errors: points.iter().map(|p| error(p.2)).collect(),
         points: points.iter().map(|p| (p.0, p.1, text(p))).collect(),
         steps: false,
-        dots: true,
+        // So many would be one thick line.
+        dots: points.len() <= 40,
     }
 }
 
@@ -95,6 +115,10 @@ fn around(label: &str, numbers: &[f64]) -> Axis {
         return Axis::from_zero(label, 1.0, Unit::Plain);
     }
     let (low, high) = numbers.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(*x), b.max(*x)));
+    // A range that nearly begins at zero begins there; room below it would be of numbers that can't be.
+    if low >= 0.0 && low < 0.2 * high {
+        return Axis::from_zero(label, high, Unit::Plain);
+    }
     Axis::around(label, low, high, Unit::Plain)
 }
 
@@ -131,6 +155,28 @@ mod tests {
             svg(log_x, &vec![&[good, (2.0, 1.0, 0.5)][..]; 60]);
         }
         assert_eq!(svg(true, &[&[(0.0, 1.0, 0.0), (-1.0, 1.0, 0.0), good]]), svg(true, &[&[good]]));
+    }
+
+    /// Panels stand in two columns, each a picture of its own, and an axis of small numbers and large ones begins at zero.
+    #[test]
+    fn panels_are_side_by_side() {
+        let points = vec![(30.0, 1.0, 0.0), (400.0, 5.0, 0.0)];
+        let one = || Chart {
+            title: "t".into(),
+            x: "steps".into(),
+            y: "y".into(),
+            log_x: false,
+            levels: vec![],
+            series: vec![Series { name: "line".into(), dashed: false, points: points.clone() }],
+        };
+        let stem = std::env::temp_dir().join(format!("privfit-panels-{}", std::process::id()));
+        write_panels(&[one(), one(), one()], &stem).unwrap();
+        let path = stem.with_added_extension("svg");
+        let svg = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        let places = ["<svg x=\"0\" y=\"0\"", "<svg x=\"900\" y=\"0\"", "<svg x=\"0\" y=\"420\""];
+        assert!(svg.contains("viewBox=\"0 0 1800 840\"") && places.iter().all(|place| svg.contains(place)), "{svg}");
+        assert!(!svg.contains(">-100<") && !svg.contains(">-200<"));
     }
 
     #[test]

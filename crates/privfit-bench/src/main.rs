@@ -192,6 +192,30 @@ Finished cells are kept in the output directory; a run that was stopped goes on 
         #[arg(long)]
         quick: bool,
     },
+    /// Settings of networks side by side: accuracy, log loss and forecast of correlated noise, on validation rows unless asked otherwise; one JSON line each
+    #[command(
+        after_help = "Example:\n  privfit-bench variants --set mnist --epsilon 2,8 --fits 4 --variant correlated=true --variant 'correlated=false sampling_rate=0.1'"
+    )]
+    Variants {
+        /// mnist, fashion, cifar, each with -pixels for pixels instead of scattering features; generated-pictures, generated-table
+        #[arg(long, value_delimiter = ',', default_value = "mnist")]
+        set: Vec<String>,
+        /// Epsilons
+        #[arg(long, value_delimiter = ',', default_value = "8")]
+        epsilon: Vec<f64>,
+        /// Settings, key=value with spaces between; several times for several variants
+        #[arg(long)]
+        variant: Vec<String>,
+        /// Fits of each
+        #[arg(long, default_value_t = 3)]
+        fits: u64,
+        /// Test files, after all rows for training, instead of validation rows
+        #[arg(long)]
+        test: bool,
+        /// Directory with data
+        #[arg(long, default_value = "../shared")]
+        shared: std::path::PathBuf,
+    },
     /// Round trips of a ledger (reserve and commit) on this disk, and a fit with a ledger against one without, in turns
     #[command(after_help = "Example:\n  privfit-bench ledger --job examples/adult/job.toml --directory .")]
     Ledger {
@@ -279,6 +303,14 @@ fn run(what: What) -> Result<(), Failure> {
                 _ => Err(Failure::misuse(format!("no tables {which:?}: give convex, sparse or nonconvex"))),
             }
         }
+        What::Variants { set, epsilon, variant, fits, test, shared } => tables::variants::run(&tables::variants::Options {
+            sets: set,
+            epsilons: epsilon,
+            variants: variant,
+            fits,
+            test,
+            shared,
+        }),
         What::Gradient { rows, features, repeats } => gradient::run(rows, features, repeats.max(1)),
         What::Cells { rows, columns, cells, repeats, threads } => cells::run(rows, columns, cells, repeats, threads.max(1)),
     }

@@ -4,12 +4,14 @@
 mod accuracy;
 mod cell;
 pub(crate) mod nonconvex;
+mod pictures;
 mod printed;
 mod record;
 mod report;
 mod risk;
 mod sets;
 pub(crate) mod sparse;
+pub(crate) mod variants;
 
 use crate::{Failure, print_line};
 use record::Records;

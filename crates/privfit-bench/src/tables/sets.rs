@@ -61,7 +61,7 @@ const fn entry(
 }
 
 /// Where a row goes.
-enum Part {
+pub(super) enum Part {
     Train,
     Test,
     Nowhere,
@@ -75,34 +75,40 @@ pub(super) fn splitmix64(x: u64) -> u64 {
 }
 
 /// The fixed split of the shared data: folds 0 and 1 of ten are for testing.
-fn fold(row: u64) -> Part {
+pub(super) fn fold(row: u64) -> Part {
     if splitmix64(0x9E37_79B9_7F4A_7C15u64.wrapping_add(row)) % 10 < 2 { Part::Test } else { Part::Train }
 }
 
 /// Collects rows of both parts.
-struct Collector {
+pub(super) struct Collector {
     builder: DatasetBuilder,
     test: Vec<Row>,
     rows: u64,
     /// Rows for training are kept in the clear too.
     clear: Option<Vec<Row>>,
+    most_clear: usize,
 }
 
 impl Collector {
-    fn new(schema: &Schema, clear: bool) -> Result<Collector, Failure> {
+    pub(super) fn new(schema: &Schema, clear: bool) -> Result<Collector, Failure> {
         let entropy = Entropy::simulated(0);
         let shape = RowShape { dimension: schema.dimension(), row_norm: 1.0, sparse: is_sparse(schema), rows_per_unit: None };
         let builder = DatasetBuilder::new(&entropy, shape).map_err(privfit::Error::from)?;
-        Ok(Collector { builder, test: Vec::new(), rows: 0, clear: clear.then(Vec::new) })
+        Ok(Collector { builder, test: Vec::new(), rows: 0, clear: clear.then(Vec::new), most_clear: usize::MAX })
     }
 
-    fn add(&mut self, row: &Row, part: Part) {
+    /// Keeps no more than the first rows for training in the clear.
+    pub(super) fn keep_clear(&mut self, most: usize) {
+        self.most_clear = most;
+    }
+
+    pub(super) fn add(&mut self, row: &Row, part: Part) {
         match part {
             Part::Nowhere => {}
             Part::Test => self.test.push(row.clone()),
             Part::Train => {
                 self.rows += 1;
-                if let Some(clear) = &mut self.clear {
+                if let Some(clear) = self.clear.as_mut().filter(|clear| clear.len() < self.most_clear) {
                     clear.push(row.clone());
                 }
                 if row.pairs.is_empty() {
@@ -114,13 +120,13 @@ impl Collector {
         }
     }
 
-    fn finish(self, schema: Schema) -> Set {
+    pub(super) fn finish(self, schema: Schema) -> Set {
         Set { schema, train: self.builder.build(), test: self.test, rows: self.rows, clear: self.clear.unwrap_or_default() }
     }
 }
 
 /// Reads files, giving each row its part by number and label.
-fn read(
+pub(super) fn read(
     source: &Source,
     schema: &Schema,
     collector: &mut Collector,
@@ -263,15 +269,15 @@ pub(super) fn own_files(shared: &Path, name: &str, classes: [&str; 2], dimension
 }
 
 /// Random numbers for generated sets; nothing here is secret.
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    fn uniform(&mut self) -> f64 {
+    pub(super) fn uniform(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         (splitmix64(self.0) >> 11) as f64 * 0.5f64.powi(53)
     }
 
-    fn normal(&mut self) -> f64 {
+    pub(super) fn normal(&mut self) -> f64 {
         let (u, v) = (self.uniform().max(1e-300), self.uniform());
         (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
     }

@@ -5,12 +5,36 @@
 //!
 //! *What is forecast.* The weights are a linear map of the noisy sums where the loss is a quadratic one: momentum, the shape of the learning rate and the average at the end give each sum
 //! a weight in the answer, for each curvature. The length of these weights times C^-1 is the noise of the answer. The factor is the one with the least noise, and correlated noise is taken if
-//! it has less than samples have, in both cases over curvatures from none to where the descent has long converged.
+//! it has clearly less than samples have, in both cases over curvatures from none to where the descent has long converged.
+//!
+//! *What it is worth.* Both kinds of noise, forced, at the same settings, on validation rows cut from the rows for training and on generated data (`bench/correlated.py`; three fits of MNIST, two of Fashion-MNIST,
+//! CIFAR-10 and generated pictures, eight of a generated table). Correlated less samples: points of accuracy, log loss.
+//!
+//! | forecast | set, epsilon | accuracy | log loss |
+//! |---|---|---|---|
+//! | 1.10 | generated pictures, 2 | -0.20 ± 0.27 | +0.0075 ± 0.0095 |
+//! | 1.05 | CIFAR-10, 2 | +0.85 ± 0.30 | -0.088 ± 0.044 |
+//! | 1.02 | generated table, 2 | -0.00 ± 0.03 | +0.0016 ± 0.0017 |
+//! | 1.00 | MNIST, 2; Fashion-MNIST, 2 | +0.00 ± 0.08; +0.06 ± 0.32 | +0.0020 ± 0.0019; +0.010 ± 0.014 |
+//! | 0.93 | CIFAR-10, 6 | +0.70 ± 0.57 | -0.127 ± 0.014 |
+//! | 0.92 | MNIST, 4 | +0.03 ± 0.05 | -0.0007 ± 0.0017 |
+//! | 0.91 | generated table, 4 | -0.02 ± 0.02 | +0.0010 ± 0.0009 |
+//! | 0.90 | generated pictures, 8 | +0.01 ± 0.12 | -0.0003 ± 0.0026 |
+//! | 0.87 | Fashion-MNIST, 6 | +0.14 ± 0.10 | -0.009 ± 0.005 |
+//! | 0.83 | MNIST, 8 | -0.00 ± 0.03 | +0.0001 ± 0.0012 |
+//! | 0.82 | CIFAR-10, 14 | +0.98 ± 0.38 | -0.168 ± 0.021 |
+//! | 0.80 | generated table, 8 | -0.01 ± 0.01 | -0.0002 ± 0.0004 |
+//! | 0.78 | generated pictures, 16 | +0.02 ± 0.04 | -0.0004 ± 0.0012 |
+//! | 0.74 | MNIST, 12 | +0.04 ± 0.03 | -0.0014 ± 0.0013 |
+//! | 0.70 | Fashion-MNIST, 14 | +0.14 ± 0.10 | -0.028 ± 0.004 |
+//! | 0.67; 0.62 | MNIST, 16; 20 | +0.03 ± 0.02; +0.03 ± 0.03 | -0.0028 ± 0.0015; -0.0039 ± 0.0017 |
+//!
+//! From 0.88 on down nothing is worse by more than its error, and most is better: `network` takes correlated noise below 0.85. The gain of 0.83 does not show on MNIST because noise is not the limit there: with samples, epsilon 12 is no better in log loss than 8.
 //!
 //! *Linear models by default.* `auto` stays with all records in every step where it takes noisy steps. A record that pulls the same way in every step moves the answer by the sum of its weights h, so that no factor, number of epochs or
 //! of batches has noise below that sum times clip / mu (Cauchy and Schwarz); independent noise on T sums of everybody has |h| sqrt(T). By this the deviation could fall to 0.81 of what it is with the 100 steps of `noisy-gd`, to 0.84 with
 //! 400, and to 0.75 with the few steps on sparse rows, all of it in directions that have long converged. What the factors here reach with as many passes is 0.94 (4 batches) and 0.92 (10), with half of the passes
-//! 1.0, with ten epochs of 50 batches 1.05. A network takes correlated noise below 0.7 only (`network.rs`), because the forecast promises more than it keeps; here that is out of reach, and passes over linear models are cheap.
+//! 1.0, with ten epochs of 50 batches 1.05. A network takes correlated noise below 0.85 only (`network.rs`); here that is out of reach, and passes over linear models are cheap.
 
 use super::{Problem, rounded};
 use crate::error::{Error, Result};

@@ -415,6 +415,10 @@ pub trait Plan: Send + Sync {
     fn follows_order(&self) -> bool {
         false
     }
+    /// Forecast of the noise in the answer with noise that is correlated over the steps, over that with samples; where the plan chose between them.
+    fn correlation_forecast(&self) -> Option<f64> {
+        None
+    }
     /// What the numbers of `run` say.
     fn learned(&self, numbers: Vec<f64>) -> Learned {
         Learned::Weights(numbers, None)

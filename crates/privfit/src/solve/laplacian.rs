@@ -6,7 +6,7 @@
 use std::f64::consts::TAU;
 
 /// Smooths in place. Strength 0 changes no bit.
-pub(crate) fn smooth(values: &mut [f64], strength: f64) {
+pub fn smooth(values: &mut [f64], strength: f64) {
     // The one place of a ring of length 1 is its own neighbour.
     if !(strength > 0.0) || values.len() < 2 {
         return;

@@ -2,4 +2,4 @@
 
 pub(crate) mod eigen;
 pub mod iterative_hard_thresholding;
-pub(crate) mod laplacian;
+pub mod laplacian;

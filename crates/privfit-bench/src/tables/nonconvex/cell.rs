@@ -87,7 +87,7 @@ fn passes(plan: &dyn Plan) -> (f64, f64) {
 }
 
 /// Cross-entropy of test rows, and the part of them that is predicted wrong.
-fn tested(model: &Model, test: &[Row]) -> [f64; 2] {
+pub(in crate::tables) fn tested(model: &Model, test: &[Row]) -> [f64; 2] {
     let (mut scores, mut sums) = (Vec::new(), [0.0, 0.0]);
     for row in test {
         model.scores(row, &mut scores);

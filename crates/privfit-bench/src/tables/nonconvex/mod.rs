@@ -1,8 +1,11 @@
 //! `privfit-bench tables nonconvex`: tables and figures on recursive momentum and on Laplacian smoothing, the published methods rerun with what they truly guarantee, and ours.
 
 mod cases;
-mod cell;
+pub(super) mod cell;
+mod courses;
+mod figures;
 mod lines;
+mod points;
 mod printed;
 mod report;
 
@@ -10,6 +13,7 @@ use super::Options;
 use crate::progress::Bar;
 use crate::{Failure, print_line};
 use lines::Lines;
+use points::Points;
 
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let made = std::fs::create_dir_all(options.out.join("plots"));
@@ -35,6 +39,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     }
     bar.finish();
     lines.sort()?;
-    print_line(&report::write(options, &lines)?);
+    let points = Points::open(&options.out.join("points.csv"));
+    courses::run(options, &points)?;
+    print_line(&report::write(options, &lines, &points)?);
     Ok(())
 }

@@ -85,8 +85,10 @@ fn correlated_noise_is_taken_where_its_forecast_is_better() {
     let schema = Schema::parse(&text).unwrap();
     let of = |epsilon: f64, set: &[(&str, f64)]| plan(&schema, "network", "softmax", 60_000, epsilon, set);
     let line = |plan: &dyn Plan, name: &str| plan.describe().iter().find(|l| l.0 == name).map(|l| l.1.clone());
-    for (epsilon, correlated) in [(1.0, false), (8.0, false), (24.0, true)] {
+    for (epsilon, correlated) in [(1.0, false), (4.0, false), (24.0, true)] {
         let chosen = of(epsilon, &[]).plan;
+        assert_eq!(chosen.correlation_forecast().unwrap() < TAKEN_BELOW, correlated);
+        assert_eq!(of(epsilon, &[("correlated", 1.0)]).plan.correlation_forecast(), None);
         assert_eq!(line(chosen.as_ref(), correlation::BATCHES).is_some(), correlated, "{epsilon}");
         assert_eq!(line(chosen.as_ref(), "sampling rate").is_none(), correlated, "{epsilon}");
         let needs = if correlated { Needs::Totals } else { Needs::Sums };

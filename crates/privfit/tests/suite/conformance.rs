@@ -640,7 +640,6 @@ fn rounds_are_uniform_and_look_at_no_record() {
         task: TASKS[0],
         pure: false,
         more: &[],
-        more: &[],
     };
     let mut job = case.job(40, 1.0);
     job.settings.0.extend([("steps".to_string(), 5.0), ("sampling_rate".to_string(), 0.5)]);
@@ -675,7 +674,6 @@ fn published_forms_tell_the_truth() {
         adjacency: Adjacency::ReplaceOne,
         task: TASKS[0],
         pure: false,
-        more: &[],
         more: &[],
     };
     let truth = |method: &'static str, claimed: f64, set: &[(&str, f64)]| -> f64 {

@@ -163,7 +163,7 @@ def test_ways_of_taking_steps(two_classes, method, settings, says):
     X, y = two_classes
     model = privfit.LogisticRegression(**BINARY, method=method, settings=settings).fit(X, y)
     assert model.method_ == method and model.epsilon_ <= 5 and model.certificate_.verify().holds
-    assert method in {m["name"] for m in privfit.methods()}
+    assert method in {m["name"] for m in privfit.methods()["methods"]}
     assert says in model.certificate_.json
 
 

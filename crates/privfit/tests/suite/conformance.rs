@@ -409,6 +409,10 @@ fn much_budget_gives_the_optimum() {
             ("noisy-projected-sgd" | "random-round-sgd", _) => &[("steps", 1000.0), ("sampling_rate", 0.2)],
             ("recursive-momentum", _) => &[("steps", 500.0), ("sampling_rate", 0.2), ("clip", 9.0), ("learning_rate", 1.5)],
             ("correlated-noise", "quantile") => &[("epochs", 200.0), ("batches", 2.0)],
+            // Batches are steeper than everybody, and a squared loss is the steepest: at 8 some seeds diverge.
+            ("correlated-noise", "squared" | "huber") => {
+                &[("epochs", 200.0), ("batches", 2.0), ("clip", 9.0), ("learning_rate", 3.0)]
+            }
             ("correlated-noise", _) => &[("epochs", 200.0), ("batches", 2.0), ("clip", 9.0), ("learning_rate", 8.0)],
             ("adaptive-gd", _) => &[("steps", 100.0), ("clip", 9.0), ("loss_clip", 8.0)],
             ("output-gd", _) => &[("steps", 1000.0)],
@@ -478,7 +482,7 @@ fn trees_are_stable_where_one_leaf_holds_most_rows() {
             format!("{x},{c},{z},0,{y}")
         };
         let lines: Vec<String> = (0..4000).map(line).collect();
-        let case = Case { method: "additive", loss, adjacency: Adjacency::ZeroOut, task, pure: false };
+        let case = Case { method: "additive", loss, adjacency: Adjacency::ZeroOut, task, pure: false, more: &[] };
         let with = |trees: f64| {
             let mut job = case.job(4000, 50.0);
             job.settings.0.extend([("steps".into(), 100.0), ("pairs".into(), 0.0), ("trees".into(), trees)]);
@@ -617,7 +621,8 @@ fn units_of_several_rows() {
     let unit = "unit = { column = \"u\", max_rows = 2 }\nunits = 30";
     let schema = schema(TASKS[0], unit);
     let mut job =
-        Case { method: "auto", loss: "logistic", adjacency: Adjacency::ZeroOut, task: TASKS[0], pure: false }.job(30, 1.0);
+        Case { method: "auto", loss: "logistic", adjacency: Adjacency::ZeroOut, task: TASKS[0], pure: false, more: &[] }
+            .job(30, 1.0);
     job.schema = schema.clone();
     let prepared = prepare(&job, 30, false).unwrap();
     assert_eq!(prepared.method.name, "noisy-gd");
@@ -637,7 +642,14 @@ fn units_of_several_rows() {
 /// than planned is what was planned. Steps of 2/smoothness and more are refused.
 #[test]
 fn rounds_are_uniform_and_look_at_no_record() {
-    let case = Case { method: "random-round-sgd", loss: "logistic", adjacency: Adjacency::ZeroOut, task: TASKS[0], pure: false };
+    let case = Case {
+        method: "random-round-sgd",
+        loss: "logistic",
+        adjacency: Adjacency::ZeroOut,
+        task: TASKS[0],
+        pure: false,
+        more: &[],
+    };
     let mut job = case.job(40, 1.0);
     job.settings.0.extend([("steps".to_string(), 5.0), ("sampling_rate".to_string(), 0.5)]);
     let prepared = prepare(&job, 40, false).unwrap();
@@ -665,8 +677,14 @@ fn rounds_are_uniform_and_look_at_no_record() {
 #[test]
 fn published_forms_tell_the_truth() {
     let rows = 36_176;
-    let case =
-        |method: &'static str| Case { method, loss: "logistic", adjacency: Adjacency::ReplaceOne, task: TASKS[0], pure: false };
+    let case = |method: &'static str| Case {
+        method,
+        loss: "logistic",
+        adjacency: Adjacency::ReplaceOne,
+        task: TASKS[0],
+        pure: false,
+        more: &[],
+    };
     let truth = |method: &'static str, claimed: f64, set: &[(&str, f64)]| -> f64 {
         let mut job = case(method).job(rows, claimed);
         job.delta = Some(1.0 / (rows as f64).powi(2));
@@ -713,7 +731,8 @@ fn published_forms_tell_the_truth() {
 /// Very many rows: a certificate is coarse there, and the ridge must grow until the noise that covers it costs next to nothing.
 #[test]
 fn output_noise_stays_small_with_millions_of_rows() {
-    let case = Case { method: "objective", loss: "logistic", adjacency: Adjacency::ReplaceOne, task: TASKS[0], pure: false };
+    let case =
+        Case { method: "objective", loss: "logistic", adjacency: Adjacency::ReplaceOne, task: TASKS[0], pure: false, more: &[] };
     for rows in [30_000u64, 4_000_000, 18_000_000, 1_000_000_000] {
         for epsilon in [0.1, 1.0, 40.0] {
             let mut job = case.job(rows, epsilon);

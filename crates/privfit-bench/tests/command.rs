@@ -34,7 +34,7 @@ fn misuse_is_one_sentence_and_exit_code_2() {
 
 #[test]
 fn every_verb_has_help_with_an_example() {
-    for verb in ["", "noise", "account", "gradient", "sparse", "tables", "ledger", "fit"] {
+    for verb in ["", "noise", "account", "gradient", "sparse", "tables", "variants", "ledger", "fit"] {
         let arguments = [verb, "--help"];
         let help = text(&bench(if verb.is_empty() { &arguments[1..] } else { &arguments }).stdout);
         assert!(help.contains("Example") && help.contains("privfit-bench "), "{verb}: {help}");
@@ -120,6 +120,28 @@ fn sparse_tables_are_resumable() {
     std::fs::remove_dir_all(dir).unwrap();
 }
 
+/// Settings side by side: one line each, on rows that are held out, with the forecast that a network without a word on its noise would go by.
+#[test]
+fn variants_are_lines() {
+    let common = ["variants", "--shared", "nowhere", "--set", "generated-table", "--epsilon", "8", "--fits", "1"];
+    let out =
+        bench(&[&common[..], &["--variant", "correlated=true steps=40", "--variant", "correlated=false steps=40"]].concat());
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let lines: Vec<serde_json::Value> = text(&out.stdout).lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert_eq!(lines.len(), 2);
+    for line in &lines {
+        let correlated = line["variant"] == "correlated=true steps=40";
+        assert!(line["batches"].is_string() == correlated && line["rate"].is_string() != correlated, "{line}");
+        assert!(line["held"] == "validation" && line["accuracy"].as_f64() > Some(0.6), "{line}");
+    }
+    // Forty steps of twenty batches: two epochs, where correlated noise has less than samples at this epsilon.
+    assert!(lines[0]["forecast"].as_f64() < Some(0.85) && lines[0]["forecast"] == lines[1]["forecast"], "{}", lines[0]);
+    for wrong in [["--set", "letters"], ["--variant", "steps"]] {
+        let out = bench(&[&["variants", "--shared", "nowhere"][..], &wrong].concat());
+        assert_eq!(out.status.code(), Some(2));
+    }
+}
+
 /// The tables on losses that are not convex, on generated rows: finished cells are kept, and a second run draws them again.
 #[test]
 fn nonconvex_tables_are_resumable() {
@@ -138,7 +160,8 @@ fn nonconvex_tables_are_resumable() {
     assert_eq!(numbers(&std::fs::read_to_string(dir.join("cells.csv")).unwrap()), numbers(&cells));
     let page = std::fs::read_to_string(dir.join("README.md")).unwrap();
     assert!(page.contains("| 0.2 | storm-without-noise | none |") && page.contains("Tables 5.3 and 5.4"), "{page}");
-    assert!(std::fs::metadata(dir.join("plots/synthetic-l-cross_entropy-0.2.svg")).unwrap().len() > 1000);
+    // The one figure that needs no data.
+    assert!(std::fs::metadata(dir.join("plots/figure-5-2.svg")).unwrap().len() > 1000);
     let missing = bench(&["tables", "nonconvex", "--only", "a9a", "--shared", "nowhere", "--out", out]);
     assert!(!missing.status.success());
     std::fs::remove_dir_all(dir).unwrap();

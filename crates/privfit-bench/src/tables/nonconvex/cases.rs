@@ -137,7 +137,7 @@ fn softmax() -> Vec<Candidate> {
         layers: Some(layers),
         ..make(name, "network", settings, &[1.2, 3.0, 7.0], 1)
     };
-    out.push(network("network", "mnist_cnn", &[]));
+    out.push(network("network", "mnist_cnn", &[("correlated", 0.0)]));
     out
 }
 
@@ -149,7 +149,7 @@ pub(super) fn of(set: &str) -> Vec<Candidate> {
             name: "network".into(),
             method: "network",
             loss: Some("softmax"),
-            settings: vec![],
+            settings: vec![("correlated", 0.0)],
             layers: None,
             adjacency: Adjacency::ZeroOut,
             epsilons: vec![0.1, 0.3, 1.2, 3.0, 7.0],

@@ -62,7 +62,7 @@ const CNN5: &[&str] = &[
 /// Optimisers of chapter 5, each without and with smoothing.
 pub(super) const OPTIMISERS: [(&str, bool, f64); 4] =
     [("DP-SGD", false, 0.0), ("DP-LSSGD", false, 1.0), ("DP-Adam", true, 0.0), ("DP-LSAdam", true, 1.0)];
-/// Lengths of a step of the softmax model, over the one that is taken by default, and of the network.
+/// Learning rates of the softmax model, over the one of figure 5.1.
 pub(super) const LENGTHS: [f64; 4] = [0.25, 0.5, 1.0, 2.0];
 pub(super) const LENGTH: f64 = 0.5;
 /// Fresh part of the gradients of recursive momentum.

@@ -277,6 +277,8 @@ impl Capabilities {
         match loss.kind {
             Kind::Location => self.point == Some(if loss.parameters.is_empty() { Point::Mean } else { Point::Median }),
             Kind::Number if self.two_classes => false,
+            // Both an additive model and a network: for more than two classes.
+            _ if self.of_layers && self.of_cells => loss.multiclass,
             _ if self.of_layers => loss.multiclass || loss.least_squares,
             // The sizes of its derivatives are what makes a quantile, and additive models clip them.
             _ if self.of_cells => loss.kind == Kind::Number && loss.metric != OwnMetric::Pinball || loss.link.has_probabilities(),

@@ -31,7 +31,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// Logarithmic, around these numbers, which are its ticks as long as they are few; those that are not positive are left out.
+    /// Logarithmic, around these numbers, which are its ticks as long as they are few and have room for their text; those that are not positive are left out.
     pub fn logarithmic(label: &str, numbers: &[f64]) -> Axis {
         let mut given: Vec<f64> = numbers.iter().copied().filter(|x| *x > 0.0 && x.is_finite()).collect();
         given.sort_by(f64::total_cmp);
@@ -41,6 +41,13 @@ impl Axis {
         if given.len() > 12 {
             given.clear();
         }
+        // A tick's text takes about a twelfth of the width.
+        let (room, mut last) = ((high / low).powf(1.0 / 12.0), 0.0);
+        given.retain(|x| {
+            let kept = *x >= last * room;
+            last = if kept { *x } else { last };
+            kept
+        });
         Axis { label: label.into(), low: low / around, high: high * around, unit: Unit::Logarithmic, given }
     }
 
@@ -143,6 +150,8 @@ mod tests {
             log.ticks(7).iter().map(|t| log.tick(*t)).collect::<Vec<_>>().join(" "),
             "1e-12 1e-10 1e-8 1e-6 1e-4 1e-2 1e0"
         );
+        let near = Axis::logarithmic("epsilon", &[0.0078, 0.0267, 0.09998, 0.1, 0.15, 0.2, 0.25, 0.2999, 0.3]);
+        assert_eq!((near.ticks(6), near.high > 0.3), (vec![0.0078, 0.0267, 0.09998, 0.15, 0.25], true));
         let jobs = Axis::from_zero("jobs", 3.0, Unit::Count);
         assert_eq!(jobs.ticks(8), [0.0, 1.0, 2.0, 3.0]);
         let narrow = Axis::around("y", 0.8213, 0.8213, Unit::Percent);

@@ -9,6 +9,7 @@ pub(crate) mod correlated_noise;
 mod correlation;
 mod direction;
 mod end_noise;
+pub mod ensemble;
 pub(crate) mod frank_wolfe;
 pub(crate) mod hard_thresholding;
 pub(crate) mod hyperparameter_free;
@@ -469,10 +470,14 @@ pub const ALL: &[Method] = &[
     transfer_convex::METHOD,
 ];
 
+/// Methods that answer for public points, and are listed by themselves: without points they have no plan.
+pub const OF_POINTS: &[Method] = &[ensemble::METHOD];
+
 /// The method of that name or alias.
 pub fn find(name: &str) -> Option<&'static Method> {
     let plain = |t: &str| t.to_lowercase().replace(['-', '_', ' '], "");
     ALL.iter()
+        .chain(OF_POINTS)
         .chain(published::ALL)
         .find(|m| plain(m.name) == plain(name) || m.alias.split(", ").any(|a| plain(a) == plain(name)))
 }

@@ -1,0 +1,150 @@
+//! A linear student of released answers. It sees public points and noisy counts alone, so that it costs nothing.
+//!
+//! Counts over the number of parts, with their noise, stand in the place of probabilities: cross-entropy is linear in them, so that noise with mean 0 leaves the
+//! minimiser where it would be, up to variance, which the ridge is made for.
+
+use super::encoder::Encoder;
+use super::plan::{Answer, Ensemble};
+use privfit_kernel::PublicRows;
+
+/// Steps of the student; accelerated gradient descent.
+const STEPS: usize = 600;
+/// Expected length of the weights of a classifier.
+const RADIUS: f64 = 10.0;
+
+/// The most frequent label of an answer.
+pub(crate) fn winner(counts: &[f64]) -> usize {
+    (0..counts.len()).fold(0, |best, c| if counts[c] > counts[best] { c } else { best })
+}
+
+/// Weights of all scores over the encoded features: one score for two classes, otherwise one for each.
+pub(crate) fn weights(ensemble: &Ensemble, encoder: &Encoder, points: &PublicRows, answers: &[Answer]) -> Vec<f64> {
+    let classes = ensemble.classes();
+    let outputs = if classes == 2 { 1 } else { classes };
+    let (all, width) = (encoder.points(points), encoder.width());
+    let parts = f64::from(ensemble.parts());
+    let (mut rows, mut targets) = (Vec::new(), Vec::new());
+    for (z, counts) in all.chunks(width).zip(answers) {
+        let Some(counts) = counts else { continue };
+        rows.extend_from_slice(z);
+        // Votes that are missing, noise included, are spread evenly.
+        let rest = (parts - counts.iter().sum::<f64>()) / classes as f64;
+        let share = |c: usize| (counts[c] + rest) / parts;
+        match outputs {
+            1 => targets.push(share(1)),
+            _ => targets.extend((0..classes).map(share)),
+        }
+    }
+    let count = rows.len() / width;
+    let noise = ensemble.votes().deviation() / parts;
+    // Noise of a coordinate of the gradient, and the ridge that balances it, as for weights with noise (`method/teacher.rs`).
+    let square = rows.iter().map(|x| x * x).sum::<f64>() / width.max(1) as f64;
+    let ridge = (0.5 * count as f64 * noise * noise * square / (RADIUS * RADIUS)).cbrt().max(1e-3);
+    let small = descend(&rows, width, &targets, outputs, ridge);
+    // Back to the features: scores are linear in directions, which are linear in features.
+    let features = points.features();
+    let directions = encoder.directions();
+    let mut out = vec![0f64; outputs * features];
+    for (own, to) in small.chunks(width).zip(out.chunks_mut(features)) {
+        match directions.is_empty() {
+            true => to.copy_from_slice(own),
+            false => own.iter().zip(directions.chunks(features)).for_each(|(w, direction)| {
+                to.iter_mut().zip(direction).for_each(|(t, x)| *t += w * x);
+            }),
+        }
+    }
+    out
+}
+
+/// Minimises the sum of cross-entropies and a ridge; weights score after score.
+fn descend(rows: &[f64], width: usize, targets: &[f64], outputs: usize, ridge: f64) -> Vec<f64> {
+    // Curvature is at most 1/4 of the squared rows for one score, 1/2 for several.
+    let square: f64 = top_moment(rows, width);
+    let step = 1.0 / ((if outputs == 1 { 0.25 } else { 0.5 }) * square * 1.01 + ridge);
+    let momentum = {
+        let root = (step * ridge).sqrt();
+        (1.0 - root) / (1.0 + root)
+    };
+    let mut weights = vec![0f64; outputs * width];
+    let mut ahead = weights.clone();
+    let mut scores = vec![0f64; outputs];
+    for _ in 0..STEPS {
+        let mut gradient: Vec<f64> = ahead.iter().map(|w| ridge * w).collect();
+        for (row, target) in rows.chunks(width).zip(targets.chunks(outputs)) {
+            for (s, own) in scores.iter_mut().zip(ahead.chunks(width)) {
+                *s = own.iter().zip(row).map(|(w, x)| w * x).sum();
+            }
+            probabilities(&mut scores);
+            for ((p, t), own) in scores.iter().zip(target).zip(gradient.chunks_mut(width)) {
+                own.iter_mut().zip(row).for_each(|(g, x)| *g += (p - t) * x);
+            }
+        }
+        for ((a, w), g) in ahead.iter_mut().zip(&mut weights).zip(&gradient) {
+            let next = *a - step * g;
+            *a = next + momentum * (next - *w);
+            *w = next;
+        }
+    }
+    weights
+}
+
+/// Largest eigenvalue of the sum of squares of rows, from above by a little.
+fn top_moment(rows: &[f64], width: usize) -> f64 {
+    let mut v = vec![1.0f64; width];
+    let mut value = 0.0;
+    for _ in 0..60 {
+        let length = v.iter().map(|x| x * x).sum::<f64>().sqrt().max(1e-300);
+        v.iter_mut().for_each(|x| *x /= length);
+        let mut next = vec![0f64; width];
+        for row in rows.chunks(width.max(1)) {
+            let along: f64 = row.iter().zip(&v).map(|(x, v)| x * v).sum();
+            next.iter_mut().zip(row).for_each(|(n, x)| *n += along * x);
+        }
+        value = next.iter().map(|x| x * x).sum::<f64>().sqrt();
+        v = next;
+    }
+    1.05 * value
+}
+
+fn probabilities(scores: &mut [f64]) {
+    if let [score] = scores {
+        *score = 1.0 / (1.0 + (-*score).exp());
+        return;
+    }
+    let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    scores.iter_mut().for_each(|s| *s = (*s - most).exp());
+    let sum: f64 = scores.iter().sum();
+    scores.iter_mut().for_each(|s| *s /= sum);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gradients vanish where it ends, for one score and for several, although targets are no probabilities.
+    #[test]
+    fn students_meet_their_minimum() {
+        let mut random = crate::data::generate::Random::new(4);
+        for outputs in [1, 3] {
+            let (count, width, ridge) = (50, 4, 0.3);
+            let rows: Vec<f64> = (0..count * width).map(|_| random.normal()).collect();
+            let mut targets: Vec<f64> = (0..count * outputs).map(|_| random.normal()).collect();
+            if outputs > 1 {
+                for own in targets.chunks_mut(outputs) {
+                    let rest = (1.0 - own.iter().sum::<f64>()) / outputs as f64;
+                    own.iter_mut().for_each(|t| *t += rest);
+                }
+            }
+            let weights = descend(&rows, width, &targets, outputs, ridge);
+            let mut gradient: Vec<f64> = weights.iter().map(|w| ridge * w).collect();
+            for (row, target) in rows.chunks(width).zip(targets.chunks(outputs)) {
+                let mut p: Vec<f64> = weights.chunks(width).map(|w| w.iter().zip(row).map(|(w, x)| w * x).sum()).collect();
+                probabilities(&mut p);
+                for ((p, t), own) in p.iter().zip(target).zip(gradient.chunks_mut(width)) {
+                    own.iter_mut().zip(row).for_each(|(g, x)| *g += (p - t) * x);
+                }
+            }
+            assert!(gradient.iter().all(|g| g.abs() < 1e-3), "{gradient:?}");
+        }
+    }
+}

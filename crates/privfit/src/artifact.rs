@@ -145,14 +145,13 @@ impl Artifact {
         (chosen.len() < d).then_some(chosen)
     }
 
-    /// Another model of the same released answers: event, plan and guarantee stay, and the certificate is derived anew.
+    /// Another model of the same released answers: event, plan and guarantee stay, and the certificate is derived anew. It names no ledger: what is
+    /// committed there is the answers.
     pub(crate) fn with_student(self, model: Model) -> Artifact {
         let Artifact { schema, mut training, guarantee, certificate, .. } = self;
         let (before, after) = (format!("loss {},", self.model.loss()), format!("loss {},", model.loss()));
         training.public.iter_mut().for_each(|fact| fact.what = fact.what.replacen(&before, &after, 1));
-        let position = certificate.identity.ledger.clone();
-        let artifact = Artifact::certified(schema, model, training, guarantee).with_declared(certificate.declared());
-        position.map_or(artifact.clone(), |position| artifact.with_ledger(position))
+        Artifact::certified(schema, model, training, guarantee).with_declared(certificate.declared())
     }
 
     /// The file's text.

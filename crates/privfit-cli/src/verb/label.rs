@@ -10,7 +10,7 @@ use clap::Args;
 use privfit::account::{Adjacency, Event};
 use privfit::data::load::Source;
 use privfit::engine::Threads;
-use privfit::job::label::{self, LabelJob, student_on};
+use privfit::job::label::{self, LabelJob, linear_student, student_on};
 use privfit::job::release::{self, Context, OutputTarget, Release};
 use privfit::job::serve::{self, InMemory, OnlineJob, Served, Stretches};
 use privfit::prediction::command::CommandArguments;
@@ -136,14 +136,19 @@ impl Label {
 
     fn command_arguments(&self) -> Result<Option<CommandArguments>, Failure> {
         let Some(text) = &self.command else { return Ok(None) };
-        let words = text.split_whitespace().map(String::from).collect();
+        // It runs in a directory of its own, so that files are named by their whole path.
+        let whole = |word: &str| match Path::new(word).canonicalize() {
+            Ok(path) if Path::new(word).is_file() => path.display().to_string(),
+            _ => word.to_string(),
+        };
+        let words = text.split_whitespace().map(whole).collect();
         let memory = size(&self.command_memory)?;
         Ok(Some(CommandArguments { words, seconds: self.seconds, memory, at_once: self.at_once }))
     }
 
     fn train_student(&self, kind: &str, labels: &Labels) -> Result<Artifact, Failure> {
         match student_method(kind, &labels.student)? {
-            None => Ok(labels.student.clone()),
+            None => Ok(linear_student(labels)),
             Some(method) => {
                 let points = Source { files: self.fit.auxiliary.clone(), labels: Vec::new() };
                 Ok(student_on(labels, &points, method, &Threads::new(self.fit.threads()))?)

@@ -152,6 +152,11 @@ impl Release for LabelJob {
     }
 }
 
+/// The linear student, as a model of its own.
+pub fn linear_student(labels: &Labels) -> Artifact {
+    labels.student.clone().with_student(labels.student.model.clone())
+}
+
 /// A student of another family, trained by one of the methods here on the points that were answered, with noise that does not matter: everything that
 /// it sees is public. The certificate that it gets is that of the labels.
 pub fn student_on(labels: &Labels, points: &dyn Records, method: &str, threads: &dyn Engine) -> Result<Artifact> {

@@ -225,6 +225,8 @@ pub struct Capabilities {
     pub of_cells: bool,
     /// It trains a network.
     pub of_layers: bool,
+    /// It labels public points, and its model is a student of those.
+    pub of_points: bool,
     /// A run that is under way can be kept, so that another process goes on with it.
     pub resumable: bool,
     /// Lines of a plan that say that it does more than its theorem tells, and the sentences about it that follow the theorem.
@@ -260,6 +262,7 @@ impl Capabilities {
         noise_at_the_end: false,
         of_cells: false,
         of_layers: false,
+        of_points: false,
         resumable: false,
         also: &[],
     };
@@ -275,6 +278,7 @@ impl Capabilities {
         match loss.kind {
             Kind::Location => self.point == Some(if loss.parameters.is_empty() { Point::Mean } else { Point::Median }),
             Kind::Number if self.two_classes => false,
+            _ if self.of_points => loss.kind == Kind::Classes && loss.link.has_probabilities(),
             _ if self.of_layers => loss.multiclass || loss.least_squares,
             // The sizes of its derivatives are what makes a quantile, and additive models clip them.
             _ if self.of_cells => loss.kind == Kind::Number && loss.metric != OwnMetric::Pinball || loss.link.has_probabilities(),

@@ -6,14 +6,15 @@ use privfit::account::{Adjacency, Event, epsilon};
 use privfit::audit::subject::{Claim, Comparison, Moved, Release, Subject, World};
 use privfit::audit::{Pair, distribution};
 use privfit::data::encode::Row;
-use privfit::data::generate::{Design, private, public};
+use privfit::data::generate::{Random, private, public};
 use privfit::engine::Threads;
 use privfit::error::Result;
 use privfit::job::Release as _;
 use privfit::job::fit::Job;
 use privfit::job::label;
 use privfit::kernel::{
-    AboveThreshold, AskVotes, ConfidentVotes, Dataset, DatasetBuilder, Entropy, Learner, NoiseRng, RowShape, Run, StableLabel, Train,
+    AboveThreshold, AskVotes, ConfidentVotes, Dataset, DatasetBuilder, Entropy, Learner, NoiseRng, RowShape, Run, StableLabel,
+    Train,
 };
 use privfit::method::Settings;
 use privfit::verify::verify_artifact;
@@ -170,7 +171,12 @@ fn mechanisms_of_labels_hold_in_two_worlds() {
             assert!(finding.violations.is_empty(), "{name} at {target}: {:?}", finding.violations);
             println!("{name} at {target}: at least {:.3}", finding.epsilon);
             if name == "votes" {
-                assert!(finding.mu > 0.5 * subject.claim.mu.unwrap(), "an audit that sees nothing: {} {:?}", finding.mu, subject.claim.mu);
+                assert!(
+                    finding.mu > 0.5 * subject.claim.mu.unwrap(),
+                    "an audit that sees nothing: {} {:?}",
+                    finding.mu,
+                    subject.claim.mu
+                );
             }
         }
     }
@@ -210,11 +216,24 @@ fn broken_votes_are_flagged() {
         let nm = calibrated(target, votes);
         let gaussian = |name, broken: Broken, part| {
             let claim = Claim::new(votes(nm), Adjacency::ReplaceOne, DELTA);
-            Votes { name, claim, sound: None, broken: Some((broken, part)), scale: nm * std::f64::consts::SQRT_2, gaussian: part > 0.0 }
+            Votes {
+                name,
+                claim,
+                sound: None,
+                broken: Some((broken, part)),
+                scale: nm * std::f64::consts::SQRT_2,
+                gaussian: part > 0.0,
+            }
         };
         let pure = Claim::new(Event::Pure { epsilon: target, replace_factor: 1.0 }, Adjacency::ReplaceOne, DELTA);
-        let raw = Votes { name: "raw gap", claim: pure, sound: None, broken: Some((gap, 2.0)), scale: 2.0 / target, gaussian: false };
-        let cases = [gaussian("two parts", two_parts, 2.0), gaussian("twice", twice, f64::sqrt(2.0)), gaussian("bare threshold", bare, 0.0), raw];
+        let raw =
+            Votes { name: "raw gap", claim: pure, sound: None, broken: Some((gap, 2.0)), scale: 2.0 / target, gaussian: false };
+        let cases = [
+            gaussian("two parts", two_parts, 2.0),
+            gaussian("twice", twice, f64::sqrt(2.0)),
+            gaussian("bare threshold", bare, 0.0),
+            raw,
+        ];
         for subject in cases {
             let finding = distribution::audit(&subject, &pair(), 30_000, &|| {}).unwrap();
             let moved = subject.compare(&[], &[], 0).unwrap().violated();
@@ -248,13 +267,27 @@ fn job(schema: privfit::Schema, points: Vec<Row>, settings: &[(&str, f64)]) -> J
     }
 }
 
+/// Rows of four numbers, of which two decide the class.
+fn rows(seed: u64, count: usize) -> Vec<Row> {
+    let mut random = Random::new(seed);
+    let one = |_| {
+        let dense: Vec<f64> = (0..4).map(|_| random.uniform() - 0.5).collect();
+        let label = if dense[0] + 0.5 * dense[1] > 0.0 { 1.0 } else { 0.0 };
+        Row { dense, label, ..Row::default() }
+    };
+    (0..count).map(one).collect()
+}
+
+fn schema() -> privfit::Schema {
+    let text = "[dataset]\nname = \"generated\"\n[target]\nclasses = [\"no\", \"yes\"]\n[features]\nkind = \"dense\"\ndimension = 4\nrow_norm = 1.0\nintercept = false\n";
+    privfit::Schema::parse(text).unwrap()
+}
+
 /// The job as a whole on generated rows: the plan is a function of public facts, the labels are those of the ensemble, the student knows the classes, the file is
 /// read as it was written, and its certificate is recomputed by a stranger.
 #[test]
 fn labels_are_released_with_their_certificate() {
-    let design = Design::bounded(6000, 4, 4, true);
-    let schema = design.schema().unwrap();
-    let (rows, points) = (design.draw(1).encoded(&schema, 0..6000).unwrap(), design.draw(2).encoded(&schema, 0..200).unwrap());
+    let (schema, rows, points) = (schema(), rows(1, 6000), rows(2, 200));
     let job = job(schema.clone(), points.clone(), &[]);
     let planned = label::plan(&job, 6000, false, None).unwrap();
     assert_eq!(planned.event(), label::plan(&job, 6000, false, None).unwrap().event());
@@ -290,9 +323,7 @@ fn labels_are_released_with_their_certificate() {
 /// What has no guarantee has no plan, and says why.
 #[test]
 fn ensembles_without_a_guarantee_are_refused() {
-    let design = Design::bounded(500, 3, 3, true);
-    let schema = design.schema().unwrap();
-    let points = design.draw(2).encoded(&schema, 0..20).unwrap();
+    let (schema, points) = (schema(), rows(2, 20));
     let plan = |change: &dyn Fn(&mut Job), settings: &[(&str, f64)]| {
         let mut job = job(schema.clone(), points.clone(), settings);
         change(&mut job);

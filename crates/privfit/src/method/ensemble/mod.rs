@@ -40,7 +40,7 @@ pub const METHOD: Method = Method {
               are charged, whatever the votes are: mu^2 = tests/s1^2 + 2 answers/s2^2. The student is trained on released counts and public points.",
     settings: EnsembleSettings::SETTINGS,
     published: false,
-    can: Capabilities { tunable: false, ..Capabilities::ANY },
+    can: Capabilities { tunable: false, of_points: true, ..Capabilities::ANY },
     plan: prepare,
 };
 

@@ -111,6 +111,9 @@ mod linux {
         }
     }
 
+    /// No privileges for the user 0, now and for ever: `SECBIT_NOROOT`, `SECBIT_NO_SETUID_FIXUP` and their locks.
+    const WITHOUT_ROOT: libc::c_ulong = 0b1111;
+
     fn pin(processor: usize) -> io::Result<()> {
         // SAFETY: a set of processors is plain bits, and its size is given.
         unsafe {
@@ -140,12 +143,17 @@ mod linux {
         // SAFETY: system calls and copies of numbers; nothing is allocated, and no lock is taken.
         unsafe {
             call.pre_exec(move || {
+                // It ends with the thread that waits for it, and gains nothing by programs of others.
+                check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong))?;
+                check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1 as libc::c_ulong, 0, 0, 0))?;
                 pin(limits.processor)?;
                 limit(libc::RLIMIT_CORE, 0)?;
                 limit(libc::RLIMIT_FSIZE, limits.memory)?;
                 if limits.isolation == Isolation::Full {
                     unshare(&root, &own)?;
                     become_first()?;
+                    // Whoever it is, it can't undo any of this: no number of a user stands for privileges.
+                    check(libc::prctl(libc::PR_SET_SECUREBITS, WITHOUT_ROOT))?;
                     // The directory as it is mounted here.
                     check(libc::chdir(own.as_ptr()))?;
                 }

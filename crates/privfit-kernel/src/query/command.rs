@@ -266,6 +266,10 @@ mod tests {
         assert!(all.iter().all(Option::is_some), "{all:?}");
         if Isolation::of_this_system() == Isolation::Full {
             assert_eq!(left, 1, "a file was left outside of the private directory");
+            // Nor can it make the rest writable again.
+            let undo =
+                "mount -o remount,bind,rw / ; umount /; unshare -rm true; test -w / && exit 1; printf '0\\n0\\n0\\n' > \"$3\"";
+            assert!(answers(undo, 1, 0.25).0[0].is_some());
         }
     }
 

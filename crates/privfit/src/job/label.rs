@@ -136,11 +136,12 @@ impl Release for LabelJob {
     fn run(&self, data: Dataset, engine: &dyn Engine, entropy: &Entropy, progress: &dyn Fn()) -> Result<Output> {
         let mut run = Run::begin(&data, engine, entropy, self.event())?.under(self.facts().adjacency);
         let command = self.command.as_ref().map(|(_, ready)| &ready.learner);
-        let answers = self.ensemble.answer(&mut run, &self.points, command, progress)?;
+        let encoder = self.ensemble.encoder(&self.points);
+        let answers = self.ensemble.answer(&mut run, (&self.points, &encoder), command, progress)?;
         let released = run.close(answers)?;
         let (event, numerics) = (released.event().clone(), released.numerics());
         let answers = released.into_value();
-        let weights = student::weights(&self.ensemble, &self.ensemble.encoder(&self.points), &self.points, &answers);
+        let weights = student::weights(&self.ensemble, &encoder, &self.points, &answers);
         let learned = Learned::Weights(weights, None);
         let student = self.prepared.artifact(Outcome { learned, event, numerics, simulated: entropy.is_simulated() })?;
         let (parts, noise) = (u64::from(self.ensemble.parts()), self.ensemble.votes().deviation());

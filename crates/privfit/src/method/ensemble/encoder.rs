@@ -13,6 +13,8 @@ use privfit_kernel::PublicRows;
 const MOST: usize = 256;
 /// Directions that are left of them.
 const DIRECTIONS: usize = 128;
+/// Points that directions are made from.
+const LOOKED_AT: usize = 1000;
 /// Steps of a column for additive teachers.
 const STEPS: usize = 8;
 
@@ -45,6 +47,16 @@ impl Mix {
     }
 }
 
+/// Inner product, in lanes that do not wait for each other.
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let ((first, rest), (second, other)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
+    let mut lanes = [0f64; 8];
+    for (x, y) in first.iter().zip(second) {
+        lanes.iter_mut().zip(x.iter().zip(y)).for_each(|(lane, (x, y))| *lane += x * y);
+    }
+    lanes.iter().sum::<f64>() + rest.iter().zip(other).map(|(x, y)| x * y).sum::<f64>()
+}
+
 /// Leading directions of the rows, by subspace iteration; every one as long as a unit of the input.
 fn leading(points: &PublicRows, count: usize) -> Vec<f64> {
     let (d, n) = (points.features(), points.len());
@@ -52,12 +64,12 @@ fn leading(points: &PublicRows, count: usize) -> Vec<f64> {
     let wide = (count + 8).min(d);
     let mut mix = Mix(7);
     let mut basis: Vec<f64> = (0..wide * d).map(|_| mix.normal()).collect();
-    for _ in 0..12 {
+    for _ in 0..6 {
         orthonormal(&mut basis, d);
         let mut next = vec![0f64; wide * d];
-        for row in points.iter() {
+        for row in points.iter().take(LOOKED_AT) {
             for (own, to) in basis.chunks(d).zip(next.chunks_mut(d)) {
-                let along: f64 = own.iter().zip(row).map(|(b, x)| b * x).sum();
+                let along = dot(own, row);
                 to.iter_mut().zip(row).for_each(|(t, x)| *t += along * x);
             }
         }
@@ -66,8 +78,8 @@ fn leading(points: &PublicRows, count: usize) -> Vec<f64> {
     orthonormal(&mut basis, d);
     // The best directions within the subspace, by the small matrix of second moments.
     let mut moments = vec![0f64; wide * wide];
-    for row in points.iter() {
-        let along: Vec<f64> = basis.chunks(d).map(|b| b.iter().zip(row).map(|(b, x)| b * x).sum()).collect();
+    for row in points.iter().take(LOOKED_AT) {
+        let along: Vec<f64> = basis.chunks(d).map(|b| dot(b, row)).collect();
         for i in 0..wide {
             moments[i * wide..(i + 1) * wide].iter_mut().zip(&along).for_each(|(m, y)| *m += along[i] * y);
         }
@@ -91,7 +103,7 @@ fn orthonormal(basis: &mut [f64], d: usize) {
         let own = &mut rest[..d];
         for _ in 0..2 {
             for other in before.chunks(d) {
-                let along: f64 = other.iter().zip(&*own).map(|(a, b)| a * b).sum();
+                let along = dot(other, own);
                 own.iter_mut().zip(other).for_each(|(o, a)| *o -= along * a);
             }
         }
@@ -197,14 +209,13 @@ impl<'a> View<'a> {
 
     /// What comes out for a row.
     pub(crate) fn encode(&self, row: &[f64]) -> Vec<f64> {
-        let dot = |w: &[f64], x: &[f64]| w.iter().zip(x).map(|(w, x)| w * x).sum::<f64>();
         let mut out: Vec<f64> = match self.directions.is_empty() {
             true => row.to_vec(),
             false => self.directions.chunks(self.features).map(|b| dot(b, row)).collect(),
         };
         let inputs = out.len();
         out.extend(self.steps.chunks(2).map(|step| if row[step[0] as usize] > step[1] { self.size } else { 0.0 }));
-        let units = self.layer.chunks(inputs + 1).map(|w| self.size * (dot(w, &out[..inputs]) + w[inputs]).max(0.0));
+        let units = self.layer.chunks(inputs + 1).map(|w| self.size * (dot(&w[..inputs], &out[..inputs]) + w[inputs]).max(0.0));
         let units: Vec<f64> = units.collect();
         out.extend(units);
         out

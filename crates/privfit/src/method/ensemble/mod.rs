@@ -88,7 +88,8 @@ impl Plan for PrivateLabels {
         if self.ensemble.teachers() == Teachers::Command {
             return Err(Error::misuse("teachers of a command are for private labels, which have a command"));
         }
-        let answers = self.ensemble.answer(run, &self.points, None, progress)?;
-        Ok(student::weights(&self.ensemble, &self.ensemble.encoder(&self.points), &self.points, &answers))
+        let encoder = self.ensemble.encoder(&self.points);
+        let answers = self.ensemble.answer(run, (&self.points, &encoder), None, progress)?;
+        Ok(student::weights(&self.ensemble, &encoder, &self.points, &answers))
     }
 }

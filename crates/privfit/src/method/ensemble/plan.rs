@@ -173,7 +173,7 @@ impl Ensemble {
     pub(crate) fn answer(
         &self,
         run: &mut Run<'_>,
-        points: &PublicRows,
+        (points, encoder): (&PublicRows, &Encoder),
         command: Option<&CommandLearner>,
         progress: &dyn Fn(),
     ) -> Result<Vec<Answer>> {
@@ -184,7 +184,7 @@ impl Ensemble {
                 self.ask(run, &models, label_of_command, progress)
             }
             None => {
-                let learner = learner(&self.encoder(points), points, self.classes, self.settings.ridge);
+                let learner = learner(encoder, points, self.classes, self.settings.ridge);
                 let models = run.execute(Train { parts: &parts, learner: &learner, progress })?;
                 self.ask(run, &models, label_of_number, progress)
             }

@@ -67,7 +67,7 @@ def label(
     asked = own._asked()
     settings = dict(asked["settings"])
     settings.update({k: v for k, v in (("parts", parts), ("answers", answers)) if v is not None})
-    asked.update(settings=settings, method="private-labels")
+    asked.update(settings=settings, method="private-labels", loss=None)
     if isinstance(learner, str):
         if learner not in TEACHERS:
             raise PrivfitError(f"learner is {learner!r}: give linear, additive, network, or a scikit-learn classifier")

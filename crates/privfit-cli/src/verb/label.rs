@@ -13,6 +13,7 @@ use privfit::engine::Threads;
 use privfit::job::label::{self, LabelJob, linear_student, student_on};
 use privfit::job::release::{self, Context, OutputTarget, Release};
 use privfit::job::serve::{self, InMemory, OnlineJob, Served, Stretches};
+use privfit::method::ensemble::student_method;
 use privfit::prediction::command::CommandArguments;
 use privfit::prediction::labels::Labels;
 use privfit::{Artifact, Error, publish};
@@ -68,19 +69,6 @@ pub(crate) struct Label {
     unsure: u64,
 }
 
-/// What students are, and the method that trains each on labelled rows; none for the one that comes with the labels.
-fn student_method(kind: &str, artifact: &Artifact) -> Result<Option<&'static str>, Failure> {
-    let of = |find: fn(&privfit::method::Method) -> bool| privfit::method::ALL.iter().find(|m| find(m)).map(|m| m.name);
-    match kind {
-        // Scattering features are linear as they are; curves are better on tables.
-        "auto" if artifact.schema.image_shape().is_none() => Ok(None),
-        "auto" | "logistic" => Ok(None),
-        "additive" => Ok(of(|m| m.can.of_cells)),
-        "network" => Ok(of(|m| m.can.of_layers)),
-        _ => Err(Failure::misuse(format!("--student is {kind:?}: give auto, logistic, additive or network"))),
-    }
-}
-
 impl Label {
     pub(crate) fn talks(&self) -> bool {
         self.fit.talks()
@@ -104,11 +92,7 @@ impl Label {
         let destination = self.fit.destination(&resolved)?;
         let (rows, counted) = self.fit.count(&resolved)?;
         let job = label::plan(&resolved.job, rows, counted, command)?;
-        if let Some(kind) = &self.student
-            && !["auto", "logistic", "additive", "network"].contains(&kind.as_str())
-        {
-            return Err(Failure::misuse(format!("--student is {kind:?}: give auto, logistic, additive or network")));
-        }
+        let student = self.student.as_deref().map(student_method).transpose()?;
         if self.talks() {
             let plan: Vec<String> = job.describe().iter().map(|(k, v)| format!("{k} {v}")).collect();
             note(&format!("labels: {}", plan.join(", ")));
@@ -124,8 +108,8 @@ impl Label {
         if let Some(path) = &self.table {
             publish::publish(path, labels.table().as_bytes())?;
         }
-        if let Some((kind, path)) = self.student.as_ref().zip(self.model.as_ref()) {
-            let student = self.train_student(kind, &labels)?;
+        if let Some((method, path)) = student.zip(self.model.as_ref()) {
+            let student = self.train_student(method, &labels)?;
             publish::publish(path, student.to_json()?.as_bytes())?;
             if self.talks() {
                 print_line(&format!("student    {}", path.display()));
@@ -146,8 +130,8 @@ impl Label {
         Ok(Some(CommandArguments { words, seconds: self.seconds, memory, at_once: self.at_once }))
     }
 
-    fn train_student(&self, kind: &str, labels: &Labels) -> Result<Artifact, Failure> {
-        match student_method(kind, &labels.student)? {
+    fn train_student(&self, method: Option<&str>, labels: &Labels) -> Result<Artifact, Failure> {
+        match method {
             None => Ok(linear_student(labels)),
             Some(method) => {
                 let points = Source { files: self.fit.auxiliary.clone(), labels: Vec::new() };

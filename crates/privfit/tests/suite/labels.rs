@@ -32,8 +32,11 @@ fn records(odd: bool) -> Dataset {
 }
 
 /// 1 where a record of the part says so.
-const ANY: Learner<u32> =
-    Learner { name: "any", parameters: Vec::new(), train: |_, units, _| u32::from(units.any(|u| u.label(0) == 1.0)) };
+const ANY: Learner<u32> = Learner {
+    name: "any",
+    parameters: Vec::new(),
+    train: |_, units, _| units.fold(0, |any, u| any | u32::from(u.label(0) == 1.0)),
+};
 
 #[derive(Clone, Copy)]
 enum Mechanism {
@@ -144,7 +147,7 @@ fn calibrated(target: f64, event: impl Fn(f64) -> Event) -> f64 {
     let (mut low, mut high) = (1e-3, 1e4);
     for _ in 0..60 {
         let middle = f64::sqrt(low * high);
-        let cost = epsilon(&event(middle), Adjacency::ReplaceOne, DELTA).unwrap().bound.upper;
+        let cost = epsilon(&event(middle), Adjacency::ReplaceOne, DELTA).map_or(f64::INFINITY, |a| a.bound.upper);
         if cost > target { low = middle } else { high = middle }
     }
     high
@@ -170,7 +173,7 @@ fn mechanisms_of_labels_hold_in_two_worlds() {
             let finding = distribution::audit(&subject, &pair(), 1800, &|| {}).unwrap();
             assert!(finding.violations.is_empty(), "{name} at {target}: {:?}", finding.violations);
             println!("{name} at {target}: at least {:.3}", finding.epsilon);
-            if name == "votes" {
+            if name == "votes" && target > 1.0 {
                 assert!(
                     finding.mu > 0.5 * subject.claim.mu.unwrap(),
                     "an audit that sees nothing: {} {:?}",

@@ -277,7 +277,7 @@ impl Label {
         let mut lines = std::io::stdin().lock().lines();
         let header = lines.next().and_then(Result::ok).unwrap_or_default();
         job.point(&header, "")?;
-        let mut next = || lines.next().and_then(Result::ok).map(|line| job.point(&header, &line).unwrap_or_default());
+        let mut next = || lines.next().and_then(Result::ok).map(|line| job.point(&header, &line).unwrap_or_else(|_| job.blank()));
         let mut answer = |label: Option<usize>| -> privfit::Result<()> {
             let text = match (self.fit.format, label) {
                 (Format::Json, label) => serde_json::json!({"label": label.map(|l| job.class_name(l))}).to_string(),

@@ -128,8 +128,8 @@ pub fn plan(job: &Job, rows: u64, counted: bool, unsure: u64) -> Result<OnlineJo
         _ => {}
     }
     let parts = settings.parts.unwrap_or(usual_parts(rows.max(2), settings.teachers, classes)) as u32;
-    // Half of delta is for unstable answers that leave.
-    let mistakes = 0.5 * problem.target.delta;
+    // A quarter of delta is for unstable answers that leave: replace-one counts it twice, by group privacy, although votes move alike.
+    let mistakes = 0.25 * problem.target.delta;
     let test = |scale: f64| AboveThreshold::new(1.0 / scale, unsure, mistakes);
     let scale = calibrate(problem.target, |scale| test(scale).map(|t| t.event()), problem.adjacency)?;
     let test = test(scale)?;
@@ -252,6 +252,11 @@ impl OnlineJob {
             row.pairs.iter().for_each(|(i, x)| out[*i as usize] = *x);
         })?;
         Ok(out)
+    }
+
+    /// A point of which nothing is known.
+    pub fn blank(&self) -> Vec<f64> {
+        vec![0.0; self.prepared.problem.features]
     }
 
     /// Name of a class.

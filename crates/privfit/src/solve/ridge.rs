@@ -72,6 +72,35 @@ pub(crate) fn ridge(rows: &[f64], features: usize, targets: &[f64], outputs: usi
     }
 }
 
+/// More rows than this tell what they would be without each of them by being many.
+const LEFT_OUT: usize = 512;
+
+/// Score of each row by the weights that all the others have; of many rows, by the weights of all of them.
+pub(crate) fn left_out(rows: &[f64], features: usize, targets: &[f64], weights: &[f64], strength: f64) -> Vec<f64> {
+    let count = targets.len();
+    let row = |i: usize| &rows[i * features..(i + 1) * features];
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
+    let all = || (0..count).map(|i| dot(row(i), weights)).collect();
+    if count > LEFT_OUT {
+        return all();
+    }
+    let mut gram = vec![0f64; count * count];
+    for i in 0..count {
+        for j in 0..=i {
+            let value = dot(row(i), row(j));
+            (gram[i * count + j], gram[j * count + i]) = (value, value);
+        }
+        gram[i * count + i] += strength;
+    }
+    let mut inverse = vec![0f64; count * count];
+    (0..count).for_each(|i| inverse[i * count + i] = 1.0);
+    if !cholesky_solve(&mut gram, count, &mut inverse, count) {
+        return all();
+    }
+    // The residual without a row is its dual weight over its entry of the inverse.
+    (0..count).map(|i| targets[i] - dot(&inverse[i * count..(i + 1) * count], targets) / inverse[i * count + i]).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,6 +126,18 @@ mod tests {
                     assert!((gradient + 0.7 * weights[j * outputs + t]).abs() < 1e-9);
                 }
             }
+        }
+        // Scores without a row are those of a fit without it.
+        let rows: Vec<f64> = (0..7 * 3).map(|_| random.normal()).collect();
+        let targets: Vec<f64> = (0..7).map(|_| random.normal()).collect();
+        let scores = left_out(&rows, 3, &targets, &[0.0; 3], 0.4);
+        for i in 0..7 {
+            let (mut others, mut rest) = (rows.clone(), targets.clone());
+            others.drain(3 * i..3 * i + 3);
+            rest.remove(i);
+            let weights = ridge(&others, 3, &rest, 1, 0.4);
+            let score: f64 = rows[3 * i..3 * i + 3].iter().zip(&weights).map(|(x, w)| x * w).sum();
+            assert!((score - scores[i]).abs() < 1e-9);
         }
         assert_eq!(ridge(&[], 3, &[], 1, 1.0), [0.0; 3]);
         assert_eq!(ridge(&[f64::NAN], 1, &[1.0], 1, 1.0), [0.0]);

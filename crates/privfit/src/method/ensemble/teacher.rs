@@ -2,13 +2,15 @@
 //! leave by votes alone. It takes the same steps on any rows of a part.
 
 use super::encoder::{Encoder, View};
-use crate::solve::ridge::ridge;
+use crate::solve::ridge::{left_out, ridge};
 use privfit_kernel::{Learner, NoiseRng, PublicRows, Unit};
 
 /// What a part has learned.
 pub(crate) struct Teacher {
     /// Weights, feature after feature; empty for a part without a row.
     weights: Vec<f64>,
+    /// Of two classes: the second from this score on.
+    threshold: f64,
     /// Its labels of the public points.
     labels: Vec<u32>,
 }
@@ -55,11 +57,26 @@ fn train(parameters: &[f64], units: &mut dyn Iterator<Item = Unit<'_>>, _: &mut 
         }
     }
     let weights = ridge(&rows, width, &targets, outputs, strength);
-    let mut teacher = Teacher { weights, labels: Vec::new() };
+    // A strong ridge draws scores towards the more frequent class. So the threshold is where as many rows are of the second class as there are, each
+    // by the weights that the others have.
+    let threshold = if outputs == 1 && !targets.is_empty() { threshold(&rows, width, &targets, &weights, strength) } else { 0.0 };
+    let mut teacher = Teacher { weights, threshold, labels: Vec::new() };
     let all = if width == 0 { 1 } else { width };
     let labels = points.chunks(all).map(|z| teacher.label_of(z, outputs));
     teacher.labels = if width == 0 { Vec::new() } else { labels.collect() };
     teacher
+}
+
+/// The score that so many rows are above as are of the second class.
+fn threshold(rows: &[f64], width: usize, targets: &[f64], weights: &[f64], strength: f64) -> f64 {
+    let second = targets.iter().filter(|t| **t > 0.0).count();
+    let mut scores = left_out(rows, width, targets, weights, strength);
+    scores.sort_by(|a, b| b.total_cmp(a));
+    match (second, second == scores.len()) {
+        (0, _) => f64::INFINITY,
+        (_, true) => f64::NEG_INFINITY,
+        _ => 0.5 * (scores[second - 1] + scores[second]),
+    }
 }
 
 impl Teacher {
@@ -73,7 +90,7 @@ impl Teacher {
             scores.iter_mut().zip(own).for_each(|(s, w)| *s += z * w);
         }
         match scores[..] {
-            [score] => u32::from(score > 0.0),
+            [score] => u32::from(score > self.threshold),
             _ => (0..scores.len()).fold(0, |best, c| if scores[c] > scores[best] { c } else { best }) as u32,
         }
     }

@@ -120,6 +120,9 @@ fn example(m: &Method) -> Example {
     if m.has("sparsity") {
         extra.push_str(" --set sparsity=5");
     }
+    if m.can.of_points {
+        extra.push_str(" --auxiliary points.csv");
+    }
     if m.published {
         extra.push_str(" --compare");
     }

@@ -83,6 +83,7 @@ def main():
     a.add_argument("--only", default="")
     a.add_argument("--points", type=int)
     a.add_argument("--runs", type=int, default=5)
+    a.add_argument("--epsilon", type=float, help="in the place of that of the case")
     a.add_argument("--student", default="auto")
     a.add_argument("--validation", action="store_true")
     a.add_argument("--time", action="store_true")
@@ -99,7 +100,7 @@ def main():
                 delta_here = delta or 1.0 / case["rows"] ** 2
                 sets = a.set + (["parts=250"] if a.time else [])
                 model, labels = os.path.join(out, "model.json"), os.path.join(out, "labels.json")
-                command = [a.binary, "label", *case["data"], "--schema", case["schema"], "--points", case["points"], "--epsilon", str(epsilon),
+                command = [a.binary, "label", *case["data"], "--schema", case["schema"], "--points", case["points"], "--epsilon", str(a.epsilon or epsilon),
                            "--delta", repr(delta_here), "--out", labels, "--model", model, "--student", a.student, "--format", "json"]
                 for one in sets:
                     command += ["--set", one]

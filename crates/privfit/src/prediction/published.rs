@@ -9,7 +9,7 @@
 //! *Online queries* (Algorithm 8, Theorem 7): hold for a distance of sensitivity 1 that is 0 wherever a neighbour has another answer.
 //!
 //! *Sample and aggregate, binClas, Priv* (Algorithms 9 to 11): the distance is the gap less 1. It has sensitivity 2, it can be 1 where a neighbour has another
-//! winner, and chunks "of size m/b" shift as a whole with one record more. The epsilon of sparse vector doubles, so that the claim is exceeded.
+//! winner, and chunks "of size m/b" shift as a whole with one record more. The epsilon of every stretch doubles, which uses up the room of sparse vector.
 
 use privfit_kernel::account::Event;
 

@@ -21,7 +21,10 @@ pub(crate) fn winner(counts: &[f64]) -> usize {
 pub(crate) fn weights(ensemble: &Ensemble, encoder: &Encoder, points: &PublicRows, answers: &[Answer]) -> Vec<f64> {
     let classes = ensemble.classes();
     let outputs = if classes == 2 { 1 } else { classes };
-    let (all, width) = (encoder.points(points), encoder.width());
+    let (mut all, width) = (encoder.points(points), encoder.width());
+    // What rows have in common says nothing: their differences are brought to a length of 1, which the ridge is made for.
+    let factor = 1.0 / spread(&all, width).max(1e-12);
+    all.iter_mut().for_each(|x| *x *= factor);
     let parts = f64::from(ensemble.parts());
     let (mut rows, mut targets) = (Vec::new(), Vec::new());
     for (z, counts) in all.chunks(width).zip(answers) {
@@ -40,7 +43,8 @@ pub(crate) fn weights(ensemble: &Ensemble, encoder: &Encoder, points: &PublicRow
     // Noise of a coordinate of the gradient, and the ridge that balances it, as for weights with noise (`method/teacher.rs`).
     let square = rows.iter().map(|x| x * x).sum::<f64>() / width.max(1) as f64;
     let ridge = (0.5 * count as f64 * noise * noise * square / (RADIUS * RADIUS)).cbrt().max(1e-3);
-    let small = descend(&rows, width, &targets, outputs, ridge);
+    let mut small = descend(&rows, width, &targets, outputs, ridge);
+    small.iter_mut().for_each(|w| *w *= factor);
     // Back to the features: scores are linear in directions, which are linear in features.
     let features = points.features();
     let directions = encoder.directions();
@@ -54,6 +58,15 @@ pub(crate) fn weights(ensemble: &Ensemble, encoder: &Encoder, points: &PublicRow
         }
     }
     out
+}
+
+/// Root of the mean squared distance of rows from their mean.
+fn spread(rows: &[f64], width: usize) -> f64 {
+    let count = (rows.len() / width.max(1)).max(1) as f64;
+    let mut mean = vec![0f64; width];
+    rows.chunks(width.max(1)).for_each(|row| mean.iter_mut().zip(row).for_each(|(m, x)| *m += x / count));
+    let distance = |row: &[f64]| row.iter().zip(&mean).map(|(x, m)| (x - m).powi(2)).sum::<f64>();
+    (rows.chunks(width.max(1)).map(distance).sum::<f64>() / count).sqrt()
 }
 
 /// Minimises the sum of cross-entropies and a ridge; weights score after score.

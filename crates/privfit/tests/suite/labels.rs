@@ -313,6 +313,18 @@ fn labels_are_released_with_their_certificate() {
     let (accuracy, answered) = right(&labels.labels());
     assert!(answered > 50 && accuracy > 0.7, "{accuracy} of {answered}");
     assert!(labels.table().lines().count() == 201 && labels.table().starts_with("point,label,"));
+    // Teachers of every kind answer, and teach the linear student.
+    for teachers in [1.0, 2.0] {
+        let planned =
+            label::plan(&self::job(schema.clone(), points.clone(), &[("teachers", teachers)]), 6000, false, None).unwrap();
+        let data = private(&rows, &schema, privfit::data::cells::RowForm::Features, &entropy).unwrap();
+        let other = planned.run(data, &Threads::new(2), &entropy, &|| {}).unwrap().into_labels().unwrap();
+        let (accuracy, answered) = right(&other.labels());
+        assert!(
+            answered > 50 && accuracy > 0.7 && verify_artifact(&other.student).holds(),
+            "{teachers}: {accuracy} of {answered}"
+        );
+    }
     // The certificate is that of any model: whoever holds the file can make plan, numbers and sentences again.
     let artifact = privfit::Artifact::from_bytes(&bytes).unwrap();
     assert_eq!(artifact, labels.student);

@@ -163,6 +163,11 @@ impl Encoder {
         inputs + self.steps.len() + if self.layer.is_empty() { 0 } else { self.layer.len() / (inputs + 1) }
     }
 
+    /// The linear part of it alone: steps and layers are no features of a linear student.
+    pub(crate) fn linear(&self) -> Encoder {
+        Encoder { features: self.features, directions: self.directions.clone(), steps: Vec::new(), layer: Vec::new(), size: 0.0 }
+    }
+
     /// Directions of the projection, if there is one.
     pub(crate) fn directions(&self) -> &[f64] {
         &self.directions

@@ -19,6 +19,7 @@ pub(crate) fn winner(counts: &[f64]) -> usize {
 
 /// Weights of all scores over the encoded features: one score for two classes, otherwise one for each.
 pub(crate) fn weights(ensemble: &Ensemble, encoder: &Encoder, points: &PublicRows, answers: &[Answer]) -> Vec<f64> {
+    let encoder = encoder.linear();
     let classes = ensemble.classes();
     let outputs = if classes == 2 { 1 } else { classes };
     let (mut all, width) = (encoder.points(points), encoder.width());

@@ -38,11 +38,13 @@ def kills(binary, count):
                 process.stdin.flush()
             except BrokenPipeError:
                 pass
-            time.sleep(random.uniform(0.0, 0.12))
+            # At any moment, or soon after some answer.
+            early = [process.stdout.readline() for _ in range(random.randrange(1, 30))] if number % 3 else []
+            time.sleep(random.uniform(0.0, 0.5) if not early else random.uniform(0.0, 0.003))
             process.send_signal(signal.SIGKILL)
             killed += 1
             told, said = process.communicate()
-            lines = told.decode().splitlines()
+            lines = (b"".join(early) + told).decode().splitlines()
             answers += len(lines)
             # The first answer is of a stretch, and so is each that follows an unsure one.
             implied += bool(lines) + sum(line == "?" for line in lines[:-1])

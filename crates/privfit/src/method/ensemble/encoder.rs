@@ -11,8 +11,6 @@ use privfit_kernel::PublicRows;
 
 /// More features than this are projected.
 const MOST: usize = 256;
-/// Directions that are left of them.
-const DIRECTIONS: usize = 128;
 /// Points that directions are made from.
 const LOOKED_AT: usize = 1000;
 /// Steps of a column for additive teachers.
@@ -113,11 +111,11 @@ fn orthonormal(basis: &mut [f64], d: usize) {
 }
 
 impl Encoder {
-    /// From public points and the columns of the schema.
-    pub(crate) fn new(points: &PublicRows, columns: &[Column], teachers: Teachers, width: usize) -> Encoder {
+    /// From public points and the columns of the schema; so many directions where there are too many features, and units of a layer for networks.
+    pub(crate) fn new(points: &PublicRows, columns: &[Column], teachers: Teachers, (most, width): (usize, usize)) -> Encoder {
         let features = points.features();
         let many = features > MOST;
-        let directions = if many { leading(points, DIRECTIONS) } else { Vec::new() };
+        let directions = if many { leading(points, most) } else { Vec::new() };
         let mut encoder = Encoder { features, directions, steps: Vec::new(), layer: Vec::new(), size: 0.0 };
         match teachers {
             Teachers::Additive => {
@@ -244,8 +242,8 @@ mod tests {
             cells.extend((0..d).map(|j| a * plane[j] + b * plane[d + j]));
         }
         let points = PublicRows::new(cells, d);
-        let encoder = Encoder::new(&points, &[], Teachers::Linear, 0);
-        assert!(encoder.width() <= DIRECTIONS.min(n));
+        let encoder = Encoder::new(&points, &[], Teachers::Linear, (50, 0));
+        assert!(encoder.width() == 50);
         let encoded = encoder.points(&points);
         for (row, z) in points.iter().zip(encoded.chunks(encoder.width())) {
             let length = |v: &[f64]| v.iter().map(|x| x * x).sum::<f64>();
@@ -259,7 +257,7 @@ mod tests {
         let column = |constant| Column { scale: 1.0, shift: 0.0, group: None, constant };
         let points = PublicRows::new((0..40).map(|i| f64::from(i % 20) / 20.0).collect(), 2);
         for (teachers, width) in [(Teachers::Linear, 2), (Teachers::Additive, 2 + STEPS), (Teachers::Network, 2 + 5)] {
-            let encoder = Encoder::new(&points, &[column(false), column(true)], teachers, 5);
+            let encoder = Encoder::new(&points, &[column(false), column(true)], teachers, (50, 5));
             let mut numbers = encoder.numbers();
             numbers.extend([7.0, 8.0]);
             let (view, rest) = View::new(&numbers);

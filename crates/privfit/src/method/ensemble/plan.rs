@@ -27,6 +27,10 @@ settings! {
         width: u64 = 256, 1.0..=4096.0;
         /// strength of a teacher's ridge, relative to the length of public points
         ridge: f64 = 1.0, 1e-6..=1e6;
+        /// directions of public points that rows of more than 256 features are projected on
+        directions: u64 = 128, 2.0..=512.0;
+        /// strength of the student's ridge, relative to what balances the noise of the answers
+        student: f64 = 1.0, 1e-4..=1e4;
         /// features are public, and labels alone are private
         label_private: bool = false, 0.0..=1.0;
     }
@@ -164,9 +168,15 @@ impl Ensemble {
         (0.5 + 0.5 * 1.645 * std::f64::consts::SQRT_2 * self.votes.deviation() / f64::from(self.parts)).min(1.0)
     }
 
+    /// The student's ridge over the usual one.
+    pub(crate) fn student_ridge(&self) -> f64 {
+        self.settings.student
+    }
+
     /// The encoder that teachers share, from public points.
     pub(crate) fn encoder(&self, points: &PublicRows) -> Encoder {
-        Encoder::new(points, &self.columns, self.settings.teachers, self.settings.width as usize)
+        let size = (self.settings.directions as usize, self.settings.width as usize);
+        Encoder::new(points, &self.columns, self.settings.teachers, size)
     }
 
     /// Teachers on the parts, and what they answer for the points, in a public order of their own.

@@ -43,7 +43,7 @@ pub(crate) fn weights(ensemble: &Ensemble, encoder: &Encoder, points: &PublicRow
     let noise = ensemble.votes().deviation() / parts;
     // Noise of a coordinate of the gradient, and the ridge that balances it, as for weights with noise (`method/teacher.rs`).
     let square = rows.iter().map(|x| x * x).sum::<f64>() / width.max(1) as f64;
-    let ridge = (0.5 * count as f64 * noise * noise * square / (RADIUS * RADIUS)).cbrt().max(1e-3);
+    let ridge = (0.5 * count as f64 * noise * noise * square / (RADIUS * RADIUS)).cbrt().max(1e-3) * ensemble.student_ridge();
     let mut small = descend(&rows, width, &targets, outputs, ridge);
     small.iter_mut().for_each(|w| *w *= factor);
     // Back to the features: scores are linear in directions, which are linear in features.

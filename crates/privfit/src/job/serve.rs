@@ -210,8 +210,8 @@ impl OnlineJob {
         next: &mut dyn FnMut() -> Option<Vec<f64>>,
         answer: &mut dyn FnMut(Option<usize>) -> Result<()>,
     ) -> Result<Served> {
-        let encoder =
-            Encoder::new(&self.points, &self.prepared.problem.columns, self.settings.teachers, self.settings.width as usize);
+        let size = (self.settings.directions as usize, self.settings.width as usize);
+        let encoder = Encoder::new(&self.points, &self.prepared.problem.columns, self.settings.teachers, size);
         let none = PublicRows::new(Vec::new(), self.points.features());
         let learner = learner(&encoder, &none, self.classes, self.settings.ridge);
         let mut run = Run::begin(data, engine, entropy, &self.event)?.under(self.facts().adjacency);

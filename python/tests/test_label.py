@@ -35,9 +35,9 @@ def test_labels_are_those_of_the_ensemble(learner):
     found = privfit.label(model(), X, y, points, learner=learner)
     truth = (points[:, 0] + 0.3 * points[:, 1] > 0).astype(int)
     answered = np.array([label is not None for label in found.labels_])
-    assert answered.sum() > 20 and (found.labels_[answered] == truth[answered]).mean() > 0.85
+    assert answered.sum() > 20 and (found.labels_[answered] == truth[answered]).mean() > 0.75
     assert found.votes_.shape == (60, 2) and np.isnan(found.votes_[~answered]).all()
-    assert found.student_.epsilon_ <= 4 and found.student_.score(points, truth) > 0.75
+    assert found.student_.epsilon_ <= 4 and found.student_.score(points, truth) > 0.7
 
 
 def test_any_learner_will_do(monkeypatch, tmp_path):

@@ -110,6 +110,15 @@ fn orthonormal(basis: &mut [f64], d: usize) {
     }
 }
 
+/// Root of the mean squared distance of rows from their mean.
+pub(crate) fn spread(rows: &[f64], width: usize) -> f64 {
+    let count = (rows.len() / width.max(1)).max(1) as f64;
+    let mut mean = vec![0f64; width];
+    rows.chunks(width.max(1)).for_each(|row| mean.iter_mut().zip(row).for_each(|(m, x)| *m += x / count));
+    let distance = |row: &[f64]| row.iter().zip(&mean).map(|(x, m)| (x - m).powi(2)).sum::<f64>();
+    (rows.chunks(width.max(1)).map(distance).sum::<f64>() / count).sqrt()
+}
+
 impl Encoder {
     /// From public points and the columns of the schema; so many directions where there are too many features, and units of a layer for networks.
     pub(crate) fn new(points: &PublicRows, columns: &[Column], teachers: Teachers, (most, width): (usize, usize)) -> Encoder {

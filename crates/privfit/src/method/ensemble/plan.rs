@@ -25,8 +25,8 @@ settings! {
         teachers: Teachers = Teachers::Linear, 0.0..=3.0;
         /// units of the layer that network teachers share
         width: u64 = 256, 1.0..=4096.0;
-        /// strength of a teacher's ridge, relative to the length of public points
-        ridge: f64 = 1.0, 1e-6..=1e6;
+        /// strength of a teacher's ridge, relative to how far public points are apart
+        ridge: f64 = 0.3, 1e-6..=1e6;
         /// directions of public points that rows of more than 256 features are projected on
         directions: u64 = 128, 2.0..=512.0;
         /// strength of the student's ridge, relative to what balances the noise of the answers
@@ -60,7 +60,7 @@ fn usual_rows(teachers: Teachers, classes: usize) -> u64 {
     match teachers {
         // A command starts anew for each part.
         Teachers::Command => 400,
-        _ => (6 * classes as u64).max(30),
+        _ => (10 * classes as u64).max(60),
     }
 }
 

@@ -3,7 +3,7 @@
 //! Counts over the number of parts, with their noise, stand in the place of probabilities: cross-entropy is linear in them, so that noise with mean 0 leaves the
 //! minimiser where it would be, up to variance, which the ridge is made for.
 
-use super::encoder::Encoder;
+use super::encoder::{Encoder, spread};
 use super::plan::{Answer, Ensemble};
 use privfit_kernel::PublicRows;
 
@@ -59,15 +59,6 @@ pub(crate) fn weights(ensemble: &Ensemble, encoder: &Encoder, points: &PublicRow
         }
     }
     out
-}
-
-/// Root of the mean squared distance of rows from their mean.
-fn spread(rows: &[f64], width: usize) -> f64 {
-    let count = (rows.len() / width.max(1)).max(1) as f64;
-    let mut mean = vec![0f64; width];
-    rows.chunks(width.max(1)).for_each(|row| mean.iter_mut().zip(row).for_each(|(m, x)| *m += x / count));
-    let distance = |row: &[f64]| row.iter().zip(&mean).map(|(x, m)| (x - m).powi(2)).sum::<f64>();
-    (rows.chunks(width.max(1)).map(distance).sum::<f64>() / count).sqrt()
 }
 
 /// Minimises the sum of cross-entropies and a ridge; weights score after score.

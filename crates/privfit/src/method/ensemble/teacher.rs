@@ -1,7 +1,7 @@
 //! A teacher of our own on one part: linear in what the shared encoder makes of a row. It is not private; it stays inside of the kernel, and its labels
 //! leave by votes alone. It takes the same steps on any rows of a part.
 
-use super::encoder::{Encoder, View};
+use super::encoder::{Encoder, View, spread};
 use crate::solve::ridge::{left_out, ridge};
 use privfit_kernel::{Learner, NoiseRng, PublicRows, Unit};
 
@@ -18,13 +18,13 @@ pub(crate) struct Teacher {
 /// No label.
 const SILENT: u32 = u32::MAX;
 
-/// A teacher for so many classes, with a ridge relative to the mean squared length of the public points. It answers for the points at once.
+/// A teacher for so many classes, with a ridge relative to the mean squared distance of public points from their mean. It answers for the points at once.
 pub(crate) fn learner(encoder: &Encoder, points: &PublicRows, classes: usize, strength: f64) -> Learner<Teacher> {
     let encoded = encoder.points(points);
-    // Rows lie in the unit ball, and are that long at the most.
-    let square = if points.is_empty() { 1.0 } else { encoded.iter().map(|x| x * x).sum::<f64>() / points.len() as f64 };
+    // What rows have in common says nothing. Without points: rows lie in the unit ball, and are as far apart as that at the most.
+    let apart = if points.is_empty() { 1.0 } else { spread(&encoded, encoder.width()).powi(2) };
     let mut parameters = encoder.numbers();
-    parameters.extend([classes as f64, strength * square.max(1e-12)]);
+    parameters.extend([classes as f64, strength * apart.max(1e-12)]);
     parameters.extend(encoded);
     Learner { name: "ridge on a shared encoder", parameters, train }
 }

@@ -1,7 +1,7 @@
 //! A linear student of released answers. It sees public points and noisy counts alone, so that it costs nothing.
 //!
-//! Counts over the number of parts, with their noise, stand in the place of probabilities: cross-entropy is linear in them, so that noise with mean 0 leaves the
-//! minimiser where it would be, up to variance, which the ridge is made for.
+//! Counts over the number of parts, with their noise, are moved to the nearest shares that there are: none below 0, and 1 in all. That takes away what noise says of labels
+//! that nobody has voted for. These shares stand in the place of probabilities in a cross-entropy, with a ridge that is made for the rest of the noise.
 
 use super::encoder::{Encoder, spread};
 use super::plan::{Answer, Ensemble};
@@ -15,6 +15,21 @@ const RADIUS: f64 = 10.0;
 /// The most frequent label of an answer.
 pub(crate) fn winner(counts: &[f64]) -> usize {
     (0..counts.len()).fold(0, |best, c| if counts[c] > counts[best] { c } else { best })
+}
+
+/// The nearest point of the simplex to counts over the number of parts.
+fn nearest_shares(counts: &[f64], parts: f64) -> Vec<f64> {
+    let mut sorted = counts.to_vec();
+    sorted.sort_by(|a, b| b.total_cmp(a));
+    let (mut sum, mut level) = (0.0, 0.0);
+    for (i, count) in sorted.iter().enumerate() {
+        sum += count / parts;
+        let own = (sum - 1.0) / (i + 1) as f64;
+        if count / parts > own {
+            level = own;
+        }
+    }
+    counts.iter().map(|count| (count / parts - level).max(0.0)).collect()
 }
 
 /// Weights of all scores over the encoded features: one score for two classes, otherwise one for each.
@@ -31,12 +46,10 @@ pub(crate) fn weights(ensemble: &Ensemble, encoder: &Encoder, points: &PublicRow
     for (z, counts) in all.chunks(width).zip(answers) {
         let Some(counts) = counts else { continue };
         rows.extend_from_slice(z);
-        // Votes that are missing, noise included, are spread evenly.
-        let rest = (parts - counts.iter().sum::<f64>()) / classes as f64;
-        let share = |c: usize| (counts[c] + rest) / parts;
+        let shares = nearest_shares(counts, parts);
         match outputs {
-            1 => targets.push(share(1)),
-            _ => targets.extend((0..classes).map(share)),
+            1 => targets.push(shares[1]),
+            _ => targets.extend(shares),
         }
     }
     let count = rows.len() / width;
@@ -125,6 +138,27 @@ fn probabilities(scores: &mut [f64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Shares are none below 0 and 1 in all, and those that are so already stay.
+    #[test]
+    fn shares_are_those_of_votes() {
+        let mut random = crate::data::generate::Random::new(9);
+        for _ in 0..200 {
+            let counts: Vec<f64> = (0..5).map(|_| 20.0 + 40.0 * random.normal()).collect();
+            let shares = nearest_shares(&counts, 100.0);
+            assert!(shares.iter().all(|s| *s >= 0.0) && (shares.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+            assert_eq!(winner(&shares), winner(&counts));
+            let distance = |other: &[f64]| counts.iter().zip(other).map(|(c, s)| (c / 100.0 - s).powi(2)).sum::<f64>();
+            // No other point of the simplex is nearer.
+            for _ in 0..20 {
+                let raw: Vec<f64> = (0..5).map(|_| random.uniform()).collect();
+                let sum: f64 = raw.iter().sum();
+                assert!(distance(&shares) <= distance(&raw.iter().map(|r| r / sum).collect::<Vec<f64>>()) + 1e-12);
+            }
+        }
+        let same = nearest_shares(&[30.0, 70.0], 100.0);
+        assert!((same[0] - 0.3).abs() < 1e-12 && (same[1] - 0.7).abs() < 1e-12);
+    }
 
     /// Gradients vanish where it ends, for one score and for several, although targets are no probabilities.
     #[test]

@@ -32,7 +32,7 @@ def kills(binary, count):
         implied, killed, answers = 0, 0, 0
         for number in range(count):
             process = subprocess.Popen([binary, *line.split()], cwd=out, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
-            points = "age,ward\n" + "".join(f"{random.choice([20, 80, 50, 51])},A\n" for _ in range(50))
+            points = "age,ward\n" + "".join(f"{random.choice([20] * 30 + [80] * 30 + [50])},A\n" for _ in range(50))
             try:
                 process.stdin.write(points.encode())
                 process.stdin.flush()

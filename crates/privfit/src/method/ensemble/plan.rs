@@ -26,11 +26,11 @@ settings! {
         /// units of the layer that network teachers share
         width: u64 = 256, 1.0..=4096.0;
         /// strength of a teacher's ridge, relative to how far public points are apart
-        ridge: f64 = 0.3, 1e-6..=1e6;
+        ridge: f64 = 0.1, 1e-6..=1e6;
         /// directions of public points that rows of more than 256 features are projected on
         directions: u64 = 128, 2.0..=512.0;
         /// strength of the student's ridge, relative to what balances the noise of the answers
-        student: f64 = 1.0, 1e-4..=1e4;
+        student: f64 = 0.2, 1e-4..=1e4;
         /// features are public, and labels alone are private
         label_private: bool = false, 0.0..=1.0;
     }

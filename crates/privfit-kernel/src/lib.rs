@@ -73,7 +73,6 @@ pub use query::vertices::{ChooseVertex, ScoreVertices, VertexScores};
 pub use quiet::quietly;
 pub use rng::{Entropy, NoiseRng, Rate, Stream};
 pub use run::{Additive, Executed, Query, Run, planned_step};
-pub use sandbox::Isolation;
 pub use store::builder::DatasetBuilder;
 pub use store::cells::MOST_CELLS;
 pub use store::dataset::{Dataset, RowShape, Unit};

@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     settings: SettingsInput,
     layers: Option<Vec<String>>,
     allow_large_delta: bool,
-    ledger: Option<String>,
+    pub(crate) ledger: Option<String>,
     ledger_key: Option<String>,
     request: Option<String>,
     threads: Option<usize>,

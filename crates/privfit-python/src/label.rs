@@ -11,6 +11,7 @@ use privfit::data::load::public_rows;
 use privfit::job::label::plan;
 use privfit::prediction::command::CommandArguments;
 use pyo3::prelude::*;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A command as learner: words, seconds, bytes, parts at once.
@@ -36,7 +37,13 @@ pub(crate) fn label(
     without_lock(py, || {
         let entropy = asked.entropy()?;
         job.auxiliary = Some(Arc::new(public_rows(&points, &job.schema)?));
-        let command = command.map(|(words, seconds, memory, at_once)| CommandArguments { words, seconds, memory, at_once });
+        let command = command.map(|(words, seconds, memory, at_once)| CommandArguments {
+            words,
+            seconds,
+            memory,
+            at_once,
+            hidden: asked.ledger.iter().map(PathBuf::from).collect(),
+        });
         let (rows, counted) = job.rows(Some(&memory))?;
         let delivered = asked.deliver(&plan(&job, rows, counted, command)?, &memory, &entropy)?;
         let released = delivered.output.into_labels().ok_or(Error::Host)?;

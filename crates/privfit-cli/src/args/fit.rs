@@ -63,7 +63,7 @@ pub(crate) struct FitArguments {
     delta: Option<f64>,
     /// zero-out (default), replace-one or add-remove
     #[arg(long)]
-    adjacency: Option<String>,
+    pub(crate) adjacency: Option<String>,
     /// logistic, softmax, huber-svm, hinge; squared, huber, quantile, poisson; mean, geometric-median (see `privfit methods`)
     #[arg(long)]
     loss: Option<String>,

@@ -78,13 +78,18 @@ impl Label {
         self.fit.for_labels = true;
         let mut resolved = self.fit.resolve()?;
         if self.label_private {
+            if self.fit.adjacency.is_some() && resolved.job.adjacency != Adjacency::ReplaceOne {
+                return Err(Failure::misuse(
+                    "where labels alone are private, neighbours have another label in one place: leave out --adjacency, or give --adjacency replace-one",
+                ));
+            }
             resolved.job.settings.0.insert("label_private".into(), 1.0);
             resolved.job.adjacency = Adjacency::ReplaceOne;
         }
         if self.serve {
             return self.serve(resolved);
         }
-        let command = self.command_arguments()?;
+        let command = self.command_arguments(&resolved.source)?;
         if self.fit.dry_run {
             let (rows, counted) = resolved.job.rows(None)?;
             return self.show(&label::plan(&resolved.job, rows, counted, command)?);
@@ -118,7 +123,7 @@ impl Label {
         Ok(())
     }
 
-    fn command_arguments(&self) -> Result<Option<CommandArguments>, Failure> {
+    fn command_arguments(&self, source: &Source) -> Result<Option<CommandArguments>, Failure> {
         let Some(text) = &self.command else { return Ok(None) };
         // It runs in a directory of its own, so that files are named by their whole path.
         let whole = |word: &str| match Path::new(word).canonicalize() {
@@ -127,7 +132,10 @@ impl Label {
         };
         let words = text.split_whitespace().map(whole).collect();
         let memory = size(&self.command_memory)?;
-        Ok(Some(CommandArguments { words, seconds: self.seconds, memory, at_once: self.at_once }))
+        let ledger = &self.fit.ledger_arguments;
+        let hidden = source.files.iter().chain(&source.labels).chain(&ledger.ledger_key).cloned();
+        let hidden = hidden.chain(ledger.ledger.iter().map(PathBuf::from)).collect();
+        Ok(Some(CommandArguments { words, seconds: self.seconds, memory, at_once: self.at_once, hidden }))
     }
 
     fn train_student(&self, method: Option<&str>, labels: &Labels) -> Result<Artifact, Failure> {
@@ -271,6 +279,9 @@ impl Label {
         if self.talks() {
             let plan: Vec<String> = job.describe().iter().map(|(k, v)| format!("{k} {v}")).collect();
             note(&format!("server: {}", plan.join(", ")));
+            if self.fit.simulate.is_some() {
+                note("note: noise comes from a seed; these answers are not private");
+            }
         }
         let data = job.open(&resolved.source, &entropy)?;
         let engine = Threads::new(self.fit.threads());
@@ -280,7 +291,13 @@ impl Label {
         let mut next = || lines.next().and_then(Result::ok).map(|line| job.point(&header, &line).unwrap_or_else(|_| job.blank()));
         let mut answer = |label: Option<usize>| -> privfit::Result<()> {
             let text = match (self.fit.format, label) {
-                (Format::Json, label) => serde_json::json!({"label": label.map(|l| job.class_name(l))}).to_string(),
+                (Format::Json, label) => {
+                    let mut line = serde_json::json!({"label": label.map(|l| job.class_name(l))});
+                    if self.fit.simulate.is_some() {
+                        line["private"] = false.into();
+                    }
+                    line.to_string()
+                }
                 (_, label) => label.map_or("?".into(), |l| job.class_name(l)),
             };
             let mut out = std::io::stdout().lock();

@@ -4,24 +4,24 @@
 //! *Privacy.* What is said of an ensemble of learners of our own (`confident.rs`, `threshold.rs`) asks one thing of a learner: that a part's answers depend on
 //! the rows of that part alone. A command that crashes, hangs, writes garbage or too little has a fixed answer, no label for any point; how it ended,
 //! what it printed and how long it took is told to nobody. Every part takes the same public time: the next one begins when the time of this one is over,
-//! even if it was done at once. One call leaves nothing for the next (`sandbox.rs`); where the system offers no namespaces, that is said before data
-//! are opened and rests on the command. Several at once share memory and disk of the machine: whoever asks for that takes it that one part cannot slow
-//! another down so much that it misses its time.
+//! even if it was done at once. One call sees nothing of another one and leaves nothing for the next (`sandbox.rs`); a system where that can't be had runs no commands, which is
+//! found out before data are opened. The files of the records are hidden from it; that nothing else that it can read was made of them is the word of whoever gives the command.
+//! Several at once share memory and caches of the machine: whoever asks for that takes it that one part cannot slow another down so much that it misses its time.
 
 use crate::batch::Batch;
 use crate::engine::Needs;
 use crate::error::{Error, Result};
 use crate::run::{Query, Run};
-use crate::sandbox::{self, Isolation, Limits};
+use crate::sandbox::{self, Call};
 use crate::store::dataset::Unit;
 use crate::value::Sensitive;
 use std::ffi::OsString;
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Time after the last moment of a command in which its directory is removed.
+/// Time after the last moment of a command in which its processes and its files in memory go: both are few.
 const TIDY: Duration = Duration::from_millis(250);
 
 /// A command, and what it may use: public.
@@ -41,16 +41,21 @@ pub struct CommandLearner {
     pub memory: u64,
     /// Parts at once.
     pub at_once: usize,
-    /// Where private directories are made.
+    /// A directory that goes with this value, which no call writes to.
     pub directory: PathBuf,
-    /// How far it is kept apart.
-    pub isolation: Isolation,
+    /// Files and directories that it must not see: those of the records.
+    pub hidden: Vec<PathBuf>,
 }
 
 impl CommandLearner {
     /// How long so many parts take: public.
     pub fn duration(&self, parts: u32) -> Duration {
         (self.time + TIDY) * parts.div_ceil(self.at_once.max(1) as u32)
+    }
+
+    /// Makes the directory ready, and finds out whether commands can be kept apart on this system.
+    pub fn prepare(&self) -> bool {
+        sandbox::prepare(&self.directory).is_ok() && sandbox::is_possible(&self.directory, &self.hidden)
     }
 }
 
@@ -64,52 +69,9 @@ pub struct TrainByCommand<'a, 'd> {
     pub progress: &'a dyn Fn(),
 }
 
-/// A directory that nobody else may look into, and that goes with this value.
-struct Private(PathBuf);
-
-impl Private {
-    fn new(parent: &Path, name: &str) -> std::io::Result<Private> {
-        let path = parent.join(name);
-        let mut builder = DirBuilder::new();
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(&path)?;
-        Ok(Private(path))
-    }
-}
-
-impl Drop for Private {
-    fn drop(&mut self) {
-        if std::fs::remove_dir_all(&self.0).is_err() {
-            open_up(&self.0);
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
-}
-
-/// Directories that a command has locked can be removed again.
-fn open_up(path: &Path) {
-    #[cfg(unix)]
-    let _ = std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o700));
-    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|t| t.is_dir()) {
-            open_up(&entry.path());
-        }
-    }
-}
-
-/// A file that only its owner reads.
-fn own_file(path: &Path) -> std::io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
-}
-
 /// Rows of features with a heading; the label comes last.
-pub(crate) fn write_rows(path: &Path, features: usize, units: &mut dyn Iterator<Item = Unit<'_>>) -> std::io::Result<()> {
-    let mut out = BufWriter::new(own_file(path)?);
+fn write_rows(file: &File, features: usize, units: &mut dyn Iterator<Item = Unit<'_>>) -> std::io::Result<()> {
+    let mut out = BufWriter::new(file);
     (0..features).try_for_each(|i| write!(out, "x{i},"))?;
     writeln!(out, "label")?;
     let mut cells = vec![0f32; features];
@@ -124,39 +86,35 @@ pub(crate) fn write_rows(path: &Path, features: usize, units: &mut dyn Iterator<
     out.flush()
 }
 
-/// The labels of a file with exactly so many lines; none if it is anything else. Pipes, links and what is too long are not read.
-fn read_labels(path: &Path, count: usize, classes: usize) -> Option<Vec<u32>> {
-    let mut options = OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    let file = options.open(path).ok()?;
-    let most = 24 * (count as u64 + 1);
-    if !file.metadata().ok().filter(|m| m.is_file() && m.len() <= most).is_some() {
-        return None;
-    }
-    let mut text = String::new();
-    file.take(most).read_to_string(&mut text).ok()?;
+/// The labels of a text with exactly so many lines; none if it is anything else.
+fn read_labels(bytes: &[u8], count: usize, classes: usize) -> Option<Vec<u32>> {
     let label = |line: &str| -> Option<u32> {
         let number: f64 = line.trim().parse().ok()?;
         (number >= 0.0 && number < classes as f64 && number.fract() == 0.0).then_some(number as u32)
     };
-    let labels: Option<Vec<u32>> = text.lines().map(label).collect();
+    let labels: Option<Vec<u32>> = std::str::from_utf8(bytes).ok()?.lines().map(label).collect();
     labels.filter(|l| l.len() == count)
 }
 
 impl CommandLearner {
     /// Labels of one part; none whatever goes wrong.
-    fn answer(&self, name: &str, processor: usize, until: Instant, part: &Batch<'_>) -> Option<Vec<u32>> {
-        let private = Private::new(&self.directory, name).ok()?;
-        let (rows, labels) = (private.0.join("rows.csv"), private.0.join("labels.txt"));
+    fn answer(&self, processor: usize, until: Instant, part: &Batch<'_>) -> Option<Vec<u32>> {
+        let rows = sandbox::memory_file().ok()?;
         let mut own = Vec::new();
         part.chosen.each(0..part.data.unit_count(), |unit_index| own.push(unit_index));
         write_rows(&rows, part.data.dimension(), &mut own.into_iter().map(|unit_index| part.data.unit(unit_index))).ok()?;
-        let limits = Limits { until, memory: self.memory, processor, isolation: self.isolation };
-        let arguments = [rows.into_os_string(), self.points.clone().into_os_string(), labels.clone().into_os_string()];
-        sandbox::run(&self.command, &arguments, &private.0, limits).ok()?;
-        read_labels(&labels, self.count, self.classes)
+        let call = Call {
+            command: &self.command,
+            directory: &self.directory,
+            points: &self.points,
+            hidden: &self.hidden,
+            rows: &rows,
+            most: 24 * (self.count as u64 + 1),
+            time: until.saturating_duration_since(Instant::now()),
+            memory: self.memory,
+            processor,
+        };
+        read_labels(&sandbox::run(&call).ok()?, self.count, self.classes)
     }
 }
 
@@ -169,25 +127,20 @@ impl<'d> Query<'d> for TrainByCommand<'_, 'd> {
             return Err(Error::Mismatch { what: "the batch belongs to another run" });
         }
         let learner = self.learner;
-        if learner.isolation == Isolation::None {
-            return Err(Error::Mismatch { what: "commands are run on Linux only" });
-        }
         let at_once = learner.at_once.max(1);
-        let mut secret = run.entropy.rng(crate::rng::Stream::Unit)?;
-        let began = Instant::now();
+        let (began, slot) = (Instant::now(), learner.time + TIDY);
+        let wait_for = |wave: usize| std::thread::sleep((began + slot * wave as u32).saturating_duration_since(Instant::now()));
         let mut models = Vec::with_capacity(self.parts.len());
         for (wave, parts) in self.parts.chunks(at_once).enumerate() {
-            // Waves begin at public times, whatever the one before has done.
-            let slot = learner.time + TIDY;
+            // Waves begin and end at public times, whatever the one before has done.
+            wait_for(wave);
             let until = began + slot * wave as u32 + learner.time;
-            let names: Vec<String> = parts.iter().map(|_| format!("privfit-{:016x}", secret.next_word())).collect();
             let answers: Vec<Option<Vec<u32>>> = std::thread::scope(|scope| {
-                let each = parts.iter().zip(&names).enumerate();
-                let calls: Vec<_> =
-                    each.map(|(i, (part, name))| scope.spawn(move || learner.answer(name, i, until, part))).collect();
+                let call = |(i, part)| scope.spawn(move || learner.answer(i, until, part));
+                let calls: Vec<_> = parts.iter().enumerate().map(call).collect();
                 calls.into_iter().map(|call| call.join().ok().flatten()).collect()
             });
-            std::thread::sleep((until + TIDY).saturating_duration_since(Instant::now()));
+            wait_for(wave + 1);
             for (value, part) in answers.into_iter().zip(parts) {
                 (self.progress)();
                 let part = part.origin.part;
@@ -206,44 +159,73 @@ mod tests {
     use crate::tests::dataset;
     use crate::{AskVotes, ConfidentVotes, Entropy};
 
+    /// A directory that goes at the end.
+    struct Scratch(PathBuf);
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn scratch() -> Scratch {
+        let word = crate::rng::Entropy::system().unwrap().for_units().unwrap().next_word();
+        let path = std::env::temp_dir().join(format!("privfit-test-{word:016x}"));
+        std::fs::create_dir(&path).unwrap();
+        Scratch(path)
+    }
+
+    const MEMORY: u64 = 1 << 28;
+
     /// Labels of the points by a script, for each of some parts: `None` where it counts as silent.
-    fn answers(script: &str, parts: u32, seconds: f64) -> (Vec<Option<Vec<u32>>>, Duration, usize) {
-        let directory = Private::new(
-            &std::env::temp_dir(),
-            &format!("privfit-test-{:016x}", crate::rng::Entropy::system().unwrap().for_units().unwrap().next_word()),
-        )
-        .unwrap();
-        let points = directory.0.join("points.csv");
+    fn answers(script: &str, parts: u32, seconds: f64, at_once: usize) -> Vec<Option<Vec<u32>>> {
+        let directory = scratch();
+        let (points, hidden) = (directory.0.join("points.csv"), directory.0.join("hidden.csv"));
         std::fs::write(&points, "x0,x1\n0,0\n1,1\n0.5,0\n").unwrap();
+        std::fs::write(&hidden, "a private row\n").unwrap();
         let learner = CommandLearner {
             command: ["sh", "-c", script, "sh"].map(OsString::from).to_vec(),
             points,
             count: 3,
             classes: 2,
             time: Duration::from_secs_f64(seconds),
-            memory: 1 << 28,
-            at_once: 2,
+            memory: MEMORY,
+            at_once,
             directory: directory.0.clone(),
-            isolation: Isolation::of_this_system(),
+            hidden: vec![hidden.clone()],
         };
+        assert!(learner.prepare(), "this system keeps no commands apart");
+        let names = || {
+            let mut names: Vec<_> = walk(&directory.0);
+            names.sort();
+            names
+        };
+        let before = names();
         let (data, engine, entropy) = (dataset(40, 2, false, None), Threads::new(1), Entropy::simulated(3));
         let plan = crate::account::Event::NotPrivate { why: "test".into() };
         let mut run = Run::begin(&data, &engine, &entropy, &plan).unwrap();
         let parts = run.parts(parts).unwrap();
         let began = Instant::now();
         let models = run.execute(TrainByCommand { parts: &parts, learner: &learner, progress: &|| {} }).unwrap();
-        let took = began.elapsed();
-        assert!(took >= learner.duration(parts.len() as u32), "{took:?}");
-        let left = std::fs::read_dir(&directory.0).unwrap().count();
-        (models.into_iter().map(|m| m.value).collect(), took, left)
+        let (took, planned) = (began.elapsed(), learner.duration(parts.len() as u32));
+        assert!(took >= planned && took < planned + Duration::from_millis(200), "{script}: {took:?} for {planned:?}");
+        assert_eq!(names(), before, "{script}: something was left");
+        assert_eq!(std::fs::read_to_string(&hidden).unwrap(), "a private row\n");
+        models.into_iter().map(|m| m.value).collect()
     }
 
-    /// A command reads its rows and answers; whatever else it does, its answer is none, its directory is gone, and it took as long as all others.
+    fn walk(path: &std::path::Path) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(path).unwrap().map(|e| e.unwrap().path());
+        entries.flat_map(|e| if e.is_dir() { [vec![e.clone()], walk(&e)].concat() } else { vec![e] }).collect()
+    }
+
+    const ANSWER: &str = "printf '0\\n1\\n1\\n' > \"$3\"";
+
+    /// A command reads its rows and answers; whatever else it does, its answer is none, nothing of it is left, and it took as long as all others.
     #[test]
     fn commands_answer_or_are_silent() {
-        let (good, took, left) = answers("test $(wc -l < \"$1\") -gt 1 && printf '0\\n1\\n1\\n' > \"$3\"", 4, 0.25);
+        let good = answers(&format!("test $(wc -l < \"$1\") -gt 1 && test $(wc -l < \"$2\") = 4 && {ANSWER}"), 4, 0.25, 2);
         assert!(good.iter().all(|a| a.as_deref() == Some(&[0, 1, 1])), "{good:?}");
-        assert!(took < Duration::from_secs_f64(1.6) && left == 1, "{took:?} {left}");
         for bad in [
             "exit 3",
             "sleep 100",
@@ -255,35 +237,57 @@ mod tests {
             "head -c 100000 /dev/zero > \"$3\"",
             "mkfifo \"$3\"",
             "ln -s /etc/hostname \"$3\"",
+            "ln -s /dev/zero \"$3\"",
             "mkdir -p deep/er; chmod 000 deep; exit 1",
+            "while mkdir d; do cd d; done; sleep 100",
+            "head -c 1000000000 /dev/zero > full; exit 1",
+            "trap '' TERM; while :; do sh -c 'sleep 50' & done",
         ] {
-            let (bad_answers, _, left) = answers(bad, 2, 0.15);
-            assert!(bad_answers.iter().all(Option::is_none) && left == 1, "{bad}: {bad_answers:?} {left}");
-        }
-        // It may look at rows, not at what others left; and processes that it leaves do not outlive it.
-        let leave = "echo 1 > \"$(dirname \"$2\")\"/left 2> /dev/null; setsid sh -c 'while :; do sleep 1; done' & printf '0\\n0\\n0\\n' > \"$3\"";
-        let (all, _, left) = answers(leave, 2, 0.25);
-        assert!(all.iter().all(Option::is_some), "{all:?}");
-        if Isolation::of_this_system() == Isolation::Full {
-            assert_eq!(left, 1, "a file was left outside of the private directory");
-            // Nor can it make the rest writable again.
-            let undo =
-                "mount -o remount,bind,rw / ; umount /; unshare -rm true; test -w / && exit 1; printf '0\\n0\\n0\\n' > \"$3\"";
-            assert!(answers(undo, 1, 0.25).0[0].is_some());
+            let silent = answers(bad, 2, 0.2, 2);
+            assert!(silent.iter().all(Option::is_none), "{bad}: {silent:?}");
         }
     }
 
-    /// Nothing comes of memory beyond the limit, and nothing reaches a network.
+    /// What it must not reach it does not reach: others' rows, processes, files and keys, the network, the terminal, sockets with a path, the records.
     #[test]
-    fn limits_hold() {
-        let eats = "python3 -c 'x = bytearray(1 << 30)' && printf '0\\n0\\n0\\n' > \"$3\"";
-        assert!(answers(eats, 1, 0.6).0[0].is_none());
-        let fine = "python3 -c 'x = bytearray(1 << 20)' && printf '0\\n0\\n0\\n' > \"$3\"";
-        assert!(answers(fine, 1, 0.6).0[0].is_some());
-        if Isolation::of_this_system() == Isolation::Full {
-            let devices = "test $(tail -n +3 /proc/net/dev | grep -vc 'lo:') = 0 && printf '0\\n0\\n0\\n' > \"$3\"";
-            let (own, _, _) = answers(&devices.replace("/proc/net/dev", "/proc/self/net/dev"), 1, 0.25);
-            assert!(own[0].is_some(), "there is a network");
+    fn commands_are_kept_apart() {
+        let socket = scratch();
+        let _heard = std::os::unix::net::UnixListener::bind(socket.0.join("s")).unwrap();
+        let connects = |kind: &str, to: &str| {
+            format!("python3 -c \"import socket; socket.socket(socket.AF_UNIX, socket.{kind}).connect('{to}')\"")
+        };
+        let tries = [
+            // Rows of the other part: each has its own alone, wherever it looks.
+            "test $(cat $(dirname \"$2\")/*/rows.csv $(dirname \"$2\")/rows.csv /proc/[0-9]*/cwd/rows.csv 2>/dev/null | sort -u | wc -l) -gt 39".to_string(),
+            "echo 1 > \"$(dirname \"$2\")\"/left".into(),
+            "echo 1 > /tmp/privfit-left".into(),
+            "test $(ls -d /proc/[0-9]* | wc -l) -gt 9".into(),
+            "test $(tail -n +3 /proc/self/net/dev | grep -vc 'lo:') -gt 0".into(),
+            "test -c /dev/tty".into(),
+            "ls /dev/pts/*".into(),
+            "echo hello >&9".into(),
+            "test -s \"$(dirname \"$2\")\"/hidden.csv".into(),
+            "mount -o remount,bind,rw / || umount /".into(),
+            "umount \"$(dirname \"$2\")\"/hidden.csv".into(),
+            "unshare -rm sh -c 'mount -o remount,bind,rw / && test -w /'".into(),
+            "python3 -c 'x = bytearray(1 << 30)'".into(),
+            "python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).prctl(1, 0, 0, 0, 0) != 0)'".into(),
+            connects("SOCK_STREAM", socket.0.join("s").to_str().unwrap()),
+            "python3 -c \"import socket; socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)\"".into(),
+        ];
+        for reaches in tries {
+            let all = answers(&format!("if {reaches} 2> /dev/null; then exit 1; fi; {ANSWER}"), 2, 0.5, 2);
+            assert!(all.iter().all(Option::is_some), "{reaches}: {all:?}");
+        }
+        // What it may do: take memory, use threads and pairs of streams, leave processes behind, which go with it.
+        for fine in [
+            "python3 -c 'x = bytearray(1 << 20); import socket; socket.socketpair()'",
+            "setsid sh -c 'while :; do sleep 1; done' &",
+            "dd if=/dev/urandom of=/dev/null bs=1k count=4",
+            "cat /etc/passwd > copy",
+        ] {
+            let all = answers(&format!("{fine} 2> /dev/null\n{ANSWER}"), 2, 0.5, 2);
+            assert!(all.iter().all(Option::is_some), "{fine}: {all:?}");
         }
     }
 

@@ -1,11 +1,11 @@
-//! A user's command as the learner of an ensemble: what it may use, and the file with public points that it reads. Said before data are opened: what the
-//! system can keep it from.
+//! A user's command as the learner of an ensemble: what it may use, what it must not see, and the file with public points that it reads. A system that can't keep it apart
+//! is refused before data are opened.
 
 use crate::error::{Error, Result};
-use privfit_kernel::{CommandLearner, Entropy, Isolation, PublicRows};
+use privfit_kernel::{CommandLearner, Entropy, PublicRows};
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A command as a job gives it.
@@ -19,6 +19,8 @@ pub struct CommandArguments {
     pub memory: u64,
     /// Parts at once.
     pub at_once: usize,
+    /// Files and directories that it must not see, as they were named; what is no path of this machine is passed over.
+    pub hidden: Vec<PathBuf>,
 }
 
 /// A command that is ready, with its points in a directory that goes with it.
@@ -34,7 +36,7 @@ impl Drop for ReadyCommand {
 }
 
 impl CommandArguments {
-    /// Writes the public points, and finds out how far the command can be kept apart.
+    /// Writes the public points, and finds out whether the command can be kept apart.
     pub(crate) fn ready(&self, points: &PublicRows, classes: usize) -> Result<ReadyCommand> {
         if self.words.is_empty() {
             return Err(Error::misuse("the command has no words: give a program and its arguments"));
@@ -44,10 +46,6 @@ impl CommandArguments {
         }
         if !(1..=1024).contains(&self.at_once) || self.memory < 1 << 20 {
             return Err(Error::misuse("a command runs for 1 to 1024 parts at once, each with at least a megabyte"));
-        }
-        let isolation = Isolation::of_this_system();
-        if isolation == Isolation::None {
-            return Err(Error::misuse("commands are run on Linux only: use teachers of privfit's own"));
         }
         let host = |_| Error::output("no private directory can be made for the command: check the temporary directory");
         let name = format!("privfit-command-{:016x}", Entropy::system()?.for_units()?.next_word());
@@ -67,7 +65,7 @@ impl CommandArguments {
                 memory: self.memory,
                 at_once: self.at_once,
                 directory: directory.clone(),
-                isolation,
+                hidden: self.hidden.iter().filter_map(|path| there(path)).collect(),
             },
             directory,
         };
@@ -81,6 +79,12 @@ impl CommandArguments {
             text.push('\n');
         }
         std::fs::write(file, text).map_err(host)?;
+        if !ready.learner.prepare() {
+            return Err(Error::misuse(
+                "this system does not keep a command apart: that takes Linux with namespaces for whoever runs this (sysctl kernel.unprivileged_userns_clone=1 where there is such a key; in a container, one that may make \
+                 them); otherwise use teachers of privfit's own",
+            ));
+        }
         Ok(ready)
     }
 
@@ -90,22 +94,24 @@ impl CommandArguments {
     }
 }
 
+/// The file or directory of a path, and of one that goes on inside of a file (a folder of a zip file): that file.
+fn there(path: &Path) -> Option<PathBuf> {
+    let whole = path.canonicalize().ok();
+    whole.or_else(|| path.ancestors().skip(1).find(|p| p.is_file()).and_then(|p| p.canonicalize().ok()))
+}
+
 impl ReadyCommand {
     /// Seconds that so many parts take: public.
     pub fn seconds(&self, parts: u32) -> f64 {
         self.learner.duration(parts).as_secs_f64()
     }
 
-    /// What the system can't keep the command from; none if it can keep it from everything.
+    /// What the system can't keep the command from.
     pub fn warnings(&self) -> Vec<&'static str> {
         let mut out = Vec::new();
-        if self.learner.isolation != Isolation::Full {
-            out.push(
-                "this system offers no namespaces: the command could reach the network, and leave files or processes for the next part; that it does not is taken on trust",
-            );
-        }
+        out.push("the command, and every file that it reads besides rows and points, must be public: what was made of the records would make every vote depend on every record");
         if self.learner.at_once > 1 {
-            out.push("several parts at once share memory and disk: that one does not slow another down beyond its time is taken on trust");
+            out.push("several parts at once share memory and caches: that one does not slow another down beyond its time is taken on trust");
         }
         out
     }

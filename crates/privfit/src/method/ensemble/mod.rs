@@ -40,7 +40,16 @@ pub const METHOD: Method = Method {
               are charged, whatever the votes are: mu^2 = tests/s1^2 + 2 answers/s2^2. The student is trained on released counts and public points.",
     settings: EnsembleSettings::SETTINGS,
     published: false,
-    can: Capabilities { tunable: false, of_points: true, ..Capabilities::ANY },
+    can: Capabilities {
+        tunable: false,
+        of_points: true,
+        also: &[(
+            plan::COMMAND,
+            "Here a command of the user is the teacher of each part. It runs without a network, without the files of the records, and where no other part can see it or be seen; whatever it does besides writing its labels \
+             shows nowhere, and every part takes the same time. If it reads something that was made of the records, besides the rows of its part, this theorem does not hold.",
+        )],
+        ..Capabilities::ANY
+    },
     plan: prepare,
 };
 

@@ -47,6 +47,9 @@ pub(crate) struct Ensemble {
     event: Event,
 }
 
+/// A line of plans whose teachers are trained by a command of the user; certificates follow it with a sentence.
+pub(super) const COMMAND: &str = "command";
+
 /// What an ensemble said of a point: noisy counts of its labels.
 pub(crate) type Answer = Option<Vec<f64>>;
 
@@ -156,6 +159,12 @@ impl Ensemble {
         if let Some((threshold, noise)) = self.votes.test() {
             out.push(("a point is answered from", format!("{} votes of the most frequent label", rounded(threshold))));
             out.push(("noise of that count", rounded(noise)));
+        }
+        if self.settings.teachers == Teachers::Command {
+            out.push((
+                COMMAND,
+                "public, with all that it reads besides the rows of its part: declared by whoever gave it".into(),
+            ));
         }
         if self.settings.label_private {
             out.push(("features", "public; labels alone are private".into()));

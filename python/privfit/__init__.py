@@ -20,6 +20,7 @@ from ._audit import Audit, audit
 from ._errors import BudgetError, DamagedError, NotFittedError, PrivfitError
 from ._estimators import HuberRegressor, LinearRegression, LinearSVC, LogisticRegression, load
 from ._evaluate import evaluate
+from ._label import Labels, label
 from ._ledger import Ledger
 from ._network import NetworkClassifier, NetworkRegressor
 from ._privfit import __version__
@@ -52,6 +53,7 @@ __all__ = [
     "Certificate",
     "DamagedError",
     "HuberRegressor",
+    "Labels",
     "Ledger",
     "LinearRegression",
     "LinearSVC",
@@ -65,6 +67,7 @@ __all__ = [
     "account",
     "audit",
     "evaluate",
+    "label",
     "load",
     "methods",
     "report",

@@ -8,7 +8,7 @@ import pytest
 
 import privfit
 
-NAMES = ("_account", "_audit", "_estimators", "_evaluate", "_ledger", "_network", "_report", "_schema", "_tune")
+NAMES = ("_account", "_audit", "_estimators", "_evaluate", "_label", "_ledger", "_network", "_report", "_schema", "_tune")
 MODULES = ["privfit", *(f"privfit.{name}" for name in NAMES)]
 
 

@@ -11,7 +11,8 @@ use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 use ui::{Failure, as_flag, note, output};
 use verb::{
-    account, audit, certificate, evaluate, explain, export, fit, ledger, manual, methods, model, predict, report, schema, tune,
+    account, audit, certificate, evaluate, explain, export, fit, label, ledger, manual, methods, model, predict, report, schema,
+    tune,
 };
 
 /// Train models on sensitive data with a privacy guarantee that can be read, recomputed and tested.
@@ -42,6 +43,9 @@ enum Verb {
     /// Train the best of several candidates, chosen privately or on public rows
     #[command(after_help = tune::EXAMPLES)]
     Tune(Box<tune::Tune>),
+    /// Private labels for public points, by an ensemble of any learner; and students of them
+    #[command(after_help = label::EXAMPLES)]
+    Label(Box<label::Label>),
     /// Apply a released model to new rows; costs nothing
     Predict(predict::Predict),
     /// A released model for other programs: ONNX, weights, coefficients
@@ -79,6 +83,7 @@ impl Verb {
             Verb::Methods(_) | Verb::Explain(_) | Verb::Completions(_) | Verb::Man(_) => true,
             Verb::Fit(verb) => verb.talks(),
             Verb::Tune(verb) => verb.talks(),
+            Verb::Label(verb) => verb.talks(),
             Verb::Certificate(verb) => verb.is_listing(),
             Verb::Model(verb) => verb.is_listing(),
             Verb::Ledger(verb) => verb.is_listing(),
@@ -98,6 +103,7 @@ fn main() -> ExitCode {
     let result = std::panic::catch_unwind(|| match arguments.verb {
         Verb::Fit(verb) => verb.run(),
         Verb::Tune(verb) => verb.run(),
+        Verb::Label(verb) => verb.run(),
         Verb::Predict(verb) => verb.run(),
         Verb::Export(verb) => verb.run(),
         Verb::Model(verb) => verb.run(),

@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 
 /// Where the model goes, and what the noise is made from.
 pub(crate) struct Destination {
-    out: PathBuf,
-    entropy: Entropy,
+    pub(crate) out: PathBuf,
+    pub(crate) entropy: Entropy,
 }
 
 impl FitArguments {

@@ -14,6 +14,7 @@ pub mod error;
 pub mod generate;
 pub mod gz;
 pub mod idx;
+pub mod labelled;
 pub mod libsvm;
 mod lines;
 pub mod load;

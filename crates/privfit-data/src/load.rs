@@ -285,12 +285,20 @@ const PUBLIC_CELLS: usize = 1 << 28;
 
 /// Encoded rows of files that are public, without labels.
 pub fn public_features(files: &[PathBuf], schema: &Schema) -> Result<PublicRows> {
+    public_rows(&Source { files: files.to_vec(), labels: Vec::new() }, schema)
+}
+
+/// Encoded rows that are public, without labels.
+pub fn public_rows(source: &dyn Records, schema: &Schema) -> Result<PublicRows> {
     let features = schema.dimension();
     let mut cells: Vec<f64> = Vec::new();
     let mut row = Row::default();
     let mut full = false;
-    for path in files {
-        let mut reader = open(path, schema)?;
+    for part in 0..source.parts() {
+        let mut reader = source.open(part, schema)?;
+        if reader.header_rows() == Some(0) {
+            source.empty(part)?;
+        }
         let encoder = Encoder::new(schema, reader.columns(), false)?;
         reader.read(&mut |record| {
             full |= cells.len() + features > PUBLIC_CELLS;

@@ -26,6 +26,7 @@ mod record;
 mod rng;
 mod run;
 mod sampling;
+mod sandbox;
 mod store;
 mod value;
 
@@ -57,6 +58,8 @@ pub use query::cell_scores::RowScores;
 pub use query::cell_trees::{CellSplit, CellTree, DEEPEST, leaf_feature};
 pub use query::choice::{Choose, ChooseLargest, StabilityTest, StableSupport};
 pub use query::columns::{RowScaling, SelectColumns};
+pub use query::command::{CommandLearner, TrainByCommand};
+pub use query::confident::{AskVotes, ConfidentVotes, OpenVotes};
 pub use query::contribution::{Contribution, Learner, Sink, StatefulContribution, UnitRandomness};
 pub use query::descent::{Descend, Descent, Stability, StepSchedule};
 pub use query::ensemble::{Average, SparseModel, SupportVotes, Train, Votes};

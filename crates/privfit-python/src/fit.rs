@@ -13,7 +13,7 @@ use privfit::constraint::Constraint;
 use privfit::data::memory::Memory;
 use privfit::engine::Threads;
 use privfit::job::fit::{Job, prepare};
-use privfit::job::release::{Context, LedgerSession};
+use privfit::job::release::{Context, Delivered, LedgerSession};
 use privfit::job::{Release, release};
 use privfit::kernel::Entropy;
 use privfit::method::{self, Method};
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     settings: SettingsInput,
     layers: Option<Vec<String>>,
     allow_large_delta: bool,
-    ledger: Option<String>,
+    pub(crate) ledger: Option<String>,
     ledger_key: Option<String>,
     request: Option<String>,
     threads: Option<usize>,
@@ -78,9 +78,14 @@ impl Arguments {
 
     /// Reserves, opens the data, trains, commits.
     pub(crate) fn release(&self, job: &dyn Release, memory: &Memory<'_>, entropy: &Entropy) -> Result<Model> {
-        let delivered = release(job, context(memory, &Threads::new(self.threads()), entropy, self.session()?))?;
+        let delivered = self.deliver(job, memory, entropy)?;
         let artifact = delivered.output.into_model().ok_or(Error::Host)?;
         Ok(Model { artifact, bytes: delivered.bytes, before: delivered.before })
+    }
+
+    /// The same for whatever is released.
+    pub(crate) fn deliver(&self, job: &dyn Release, memory: &Memory<'_>, entropy: &Entropy) -> Result<Delivered> {
+        release(job, context(memory, &Threads::new(self.threads()), entropy, self.session()?))
     }
 
     /// Whether the ledger, if there is one, has room for an event.
@@ -178,6 +183,7 @@ pub(crate) fn methods() -> PyResult<String> {
     let status = |m: &Method| if m.published { "published form, for comparison only" } else { "private" };
     let methods: Vec<serde_json::Value> = method::ALL
         .iter()
+        .chain(method::OF_POINTS)
         .chain(method::published::ALL)
         .map(|m| {
             let settings: serde_json::Map<_, _> = m.settings.iter().map(|s| (s.name.into(), s.meaning.into())).collect();

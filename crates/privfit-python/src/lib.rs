@@ -10,6 +10,7 @@ mod error;
 mod file;
 mod fit;
 mod interrupt;
+mod label;
 mod ledger;
 mod measure;
 mod model;
@@ -32,6 +33,7 @@ fn _privfit(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
     module.add_function(wrap_pyfunction!(fit::plan, module)?)?;
     module.add_function(wrap_pyfunction!(fit::methods, module)?)?;
+    module.add_function(wrap_pyfunction!(label::label, module)?)?;
     module.add_function(wrap_pyfunction!(tune::tune, module)?)?;
     module.add_function(wrap_pyfunction!(tune::tune_public, module)?)?;
     module.add_function(wrap_pyfunction!(tune::tune_plan, module)?)?;

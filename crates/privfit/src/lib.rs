@@ -38,6 +38,7 @@ pub mod onnx;
 mod plan_inputs;
 pub mod plot;
 pub mod predict;
+pub mod prediction;
 pub mod report;
 pub mod request;
 pub mod signature;

@@ -46,9 +46,9 @@ pub(crate) struct FitArguments {
     /// Files with labels, for formats that keep them apart
     #[arg(long, num_args = 1..)]
     pub(crate) labels: Vec<PathBuf>,
-    /// PUBLIC rows without labels, for transfer methods: what the teacher answers for them teaches the student
-    #[arg(long, num_args = 1..)]
-    auxiliary: Vec<PathBuf>,
+    /// PUBLIC rows without labels, for transfer methods and private labels: what teachers answer for them teaches the student
+    #[arg(long, visible_alias = "points", num_args = 1..)]
+    pub(crate) auxiliary: Vec<PathBuf>,
     /// Public facts: bounds, categories, classes, unit of privacy
     #[arg(long)]
     schema: Option<PathBuf>,
@@ -63,7 +63,7 @@ pub(crate) struct FitArguments {
     delta: Option<f64>,
     /// zero-out (default), replace-one or add-remove
     #[arg(long)]
-    adjacency: Option<String>,
+    pub(crate) adjacency: Option<String>,
     /// logistic, softmax, huber-svm, hinge; squared, huber, quantile, poisson; mean, geometric-median (see `privfit methods`)
     #[arg(long)]
     loss: Option<String>,
@@ -120,6 +120,9 @@ pub(crate) struct FitArguments {
     /// Public rows that the job file gives, for `fit`
     #[arg(skip)]
     pub(crate) pretraining: Option<PretrainArguments>,
+    /// Public rows are points that want labels
+    #[arg(skip)]
+    pub(crate) for_labels: bool,
     /// What is to be tuned
     #[arg(skip)]
     pub(crate) tuning: Option<toml::Table>,
@@ -152,7 +155,10 @@ impl FitArguments {
             return Err(Failure::misuse("no schema is given: add --schema FILE (start with `privfit schema init DATA`)"));
         };
         let text = read_text(schema_path, "schema")?;
-        let schema = Schema::parse(&text)?;
+        let mut schema = Schema::parse(&text)?;
+        if self.for_labels {
+            schema = privfit::job::label::encoded(schema);
+        }
         let settings = settings(&self.set)?;
         let auxiliary = match self.auxiliary.is_empty() {
             true => None,

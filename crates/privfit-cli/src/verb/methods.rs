@@ -47,9 +47,9 @@ impl Methods {
     }
 }
 
-/// Ours first, then published forms.
+/// Ours first, those for public points after them, then published forms.
 fn everything() -> impl Iterator<Item = &'static Method> {
-    method::ALL.iter().chain(method::published::ALL)
+    method::ALL.iter().chain(method::OF_POINTS).chain(method::published::ALL)
 }
 
 fn status(method: &Method) -> &'static str {
@@ -89,7 +89,7 @@ fn overview() {
         let status = if m.published { "published form" } else { "private" };
         vec![m.name.into(), losses_in_short(m), needs(m), guarantee, m.source.into(), status.into()]
     };
-    for list in [method::ALL, method::published::ALL] {
+    for list in [method::ALL, method::OF_POINTS, method::published::ALL] {
         let rows: Vec<Vec<String>> = list.iter().map(row).collect();
         let heads = ["method", "losses", "needs", "guarantee", "source", "status"];
         table(&heads, &rows, width, paint).iter().for_each(|l| print_line(l));
@@ -119,6 +119,9 @@ fn example(m: &Method) -> Example {
     }
     if m.has("sparsity") {
         extra.push_str(" --set sparsity=5");
+    }
+    if m.can.of_points {
+        extra.push_str(" --auxiliary points.csv");
     }
     if m.published {
         extra.push_str(" --compare");

@@ -7,6 +7,7 @@ pub(crate) mod evaluate;
 pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod fit;
+pub(crate) mod label;
 pub(crate) mod ledger;
 pub(crate) mod manual;
 pub(crate) mod methods;

@@ -410,6 +410,7 @@ fn methods_are_listed() {
         "transfer-support",
         "transfer-blocks",
         "transfer-convex",
+        "private-labels",
     ];
     assert_eq!(names[..ours.len()], ours);
     let rest = &json["methods"].as_array().unwrap()[ours.len()..];

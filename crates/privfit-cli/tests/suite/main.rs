@@ -14,6 +14,7 @@ mod gallery;
 mod guide;
 mod harness;
 mod house;
+mod labels;
 mod leak;
 mod ledger;
 mod memory;

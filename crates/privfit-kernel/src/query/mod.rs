@@ -11,6 +11,8 @@ pub(crate) mod cell_scores;
 pub(crate) mod cell_trees;
 pub(crate) mod choice;
 pub(crate) mod columns;
+pub(crate) mod command;
+pub(crate) mod confident;
 pub(crate) mod contribution;
 pub(crate) mod descent;
 pub(crate) mod elastic;

@@ -102,6 +102,11 @@ impl OpenTest {
         self.failed == self.test.failures
     }
 
+    /// Whether the next answer begins a stretch, which is what costs: whoever keeps account elsewhere writes it down first.
+    pub fn begins_stretch(&self) -> bool {
+        self.level.is_none()
+    }
+
     /// How often it has failed: released information.
     pub fn failed(&self) -> u64 {
         self.failed
@@ -113,6 +118,7 @@ impl Query<'_> for AboveThreshold {
 
     fn execute(self, run: &mut Run<'_>) -> Result<OpenTest> {
         run.seam.needs(Needs::Records)?;
+        run.may_depend_on_order()?;
         run.record.admit(&run.planned, self.mistakes(), 1)?;
         Ok(OpenTest { test: self, level: None, failed: 0, run: run.id })
     }

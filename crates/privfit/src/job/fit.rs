@@ -457,7 +457,7 @@ impl Prepared {
     }
 
     /// The model file of an outcome.
-    fn artifact(&self, outcome: Outcome) -> Result<Artifact> {
+    pub(crate) fn artifact(&self, outcome: Outcome) -> Result<Artifact> {
         let training = self.training(outcome.numerics);
         self.certified(outcome, training, self.problem.target.epsilon, self.job.schema.clone())
     }

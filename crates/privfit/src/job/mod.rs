@@ -5,10 +5,12 @@ pub mod evaluate;
 pub mod facts;
 pub mod fit;
 pub mod kept;
+pub mod label;
 pub mod memory;
 pub mod output;
 pub mod pretrain;
 pub mod release;
+pub mod serve;
 pub mod tune;
 pub mod tune_public;
 

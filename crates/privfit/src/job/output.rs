@@ -5,6 +5,7 @@ use crate::certificate::Declared;
 use crate::error::{Error, Result};
 use crate::ledger::Position;
 use crate::metric::Metric;
+use crate::prediction::labels::Labels;
 use privfit_kernel::account::Event;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,8 @@ pub enum Output {
     Metrics(PrivateMetrics),
     /// A schema whose open bounds are filled in.
     Bounds(String),
+    /// Labels of public points, with noise.
+    Labels(Box<Labels>),
 }
 
 impl Output {
@@ -25,19 +28,22 @@ impl Output {
             Output::Model(artifact) => Ok(artifact.to_json()?.into_bytes()),
             Output::Metrics(metrics) => serde_json::to_vec(metrics).map_err(|_| Error::Host),
             Output::Bounds(schema) => Ok(schema.clone().into_bytes()),
+            Output::Labels(labels) => labels.to_bytes(),
         }
     }
 
     /// What a model states about itself, and where its ledger stands.
     pub(crate) fn stating(self, declared: Declared, position: Option<&Position>) -> Output {
-        match self {
-            Output::Model(artifact) => {
-                let artifact = artifact.with_declared(declared);
-                Output::Model(Box::new(match position {
-                    Some(position) => artifact.with_ledger(position.clone()),
-                    None => artifact,
-                }))
+        let stated = |artifact: Artifact| {
+            let artifact = artifact.with_declared(declared);
+            match position {
+                Some(position) => artifact.with_ledger(position.clone()),
+                None => artifact,
             }
+        };
+        match self {
+            Output::Model(artifact) => Output::Model(Box::new(stated(*artifact))),
+            Output::Labels(labels) => Output::Labels(Box::new(Labels { student: stated(labels.student), ..*labels })),
             other => other,
         }
     }
@@ -45,6 +51,11 @@ impl Output {
     /// The model, if that is what was made.
     pub fn into_model(self) -> Option<Artifact> {
         if let Output::Model(artifact) = self { Some(*artifact) } else { None }
+    }
+
+    /// The labels, if that is what was made.
+    pub fn into_labels(self) -> Option<Labels> {
+        if let Output::Labels(labels) = self { Some(*labels) } else { None }
     }
 
     /// The metrics, if that is what was made.

@@ -10,6 +10,7 @@ pub(crate) mod correlated_noise;
 mod correlation;
 mod direction;
 mod end_noise;
+pub mod ensemble;
 pub(crate) mod frank_wolfe;
 pub(crate) mod hard_thresholding;
 pub(crate) mod hyperparameter_free;
@@ -227,6 +228,8 @@ pub struct Capabilities {
     pub of_cells: bool,
     /// It trains a network.
     pub of_layers: bool,
+    /// It labels public points, and its model is a student of those.
+    pub of_points: bool,
     /// A run that is under way can be kept, so that another process goes on with it.
     pub resumable: bool,
     /// Lines of a plan that say that it does more than its theorem tells, and the sentences about it that follow the theorem.
@@ -262,6 +265,7 @@ impl Capabilities {
         noise_at_the_end: false,
         of_cells: false,
         of_layers: false,
+        of_points: false,
         resumable: false,
         also: &[],
     };
@@ -277,6 +281,7 @@ impl Capabilities {
         match loss.kind {
             Kind::Location => self.point == Some(if loss.parameters.is_empty() { Point::Mean } else { Point::Median }),
             Kind::Number if self.two_classes => false,
+            _ if self.of_points => loss.kind == Kind::Classes && loss.link.has_probabilities(),
             // Both an additive model and a network: for more than two classes.
             _ if self.of_layers && self.of_cells => loss.multiclass,
             _ if self.of_layers => loss.multiclass || loss.least_squares,
@@ -483,10 +488,14 @@ pub const ALL: &[Method] = &[
     transfer_convex::METHOD,
 ];
 
+/// Methods that answer for public points, and are listed by themselves: without points they have no plan.
+pub const OF_POINTS: &[Method] = &[ensemble::METHOD];
+
 /// The method of that name or alias.
 pub fn find(name: &str) -> Option<&'static Method> {
     let plain = |t: &str| t.to_lowercase().replace(['-', '_', ' '], "");
     ALL.iter()
+        .chain(OF_POINTS)
         .chain(published::ALL)
         .find(|m| plain(m.name) == plain(name) || m.alias.split(", ").any(|a| plain(a) == plain(name)))
 }

@@ -112,6 +112,32 @@ impl Value for Decay {
     }
 }
 
+/// What is trained on a part of an ensemble.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Teachers {
+    /// Linear in the shared encoder.
+    Linear,
+    /// Steps of every number besides.
+    Additive,
+    /// A shared layer besides.
+    Network,
+    /// Whatever a command of the user trains.
+    Command,
+}
+
+/// Their names.
+pub(crate) const TEACHERS: &[&str] = &["linear", "additive", "network", "command"];
+
+impl Value for Teachers {
+    const KIND: Kind = Kind::Choice(TEACHERS);
+    fn from_number(number: f64) -> Teachers {
+        [Teachers::Linear, Teachers::Additive, Teachers::Network, Teachers::Command][(number as usize).min(3)]
+    }
+    fn number(&self) -> Option<f64> {
+        Some(*self as u8 as f64)
+    }
+}
+
 impl Setting {
     /// The numbers that it takes, in words.
     pub fn takes(&self) -> String {
@@ -200,7 +226,7 @@ impl Settings {
 }
 
 /// The settings that are choices, and their names.
-const CHOICES: &[(&str, &[&str])] = &[("schedule", DECAYS)];
+const CHOICES: &[(&str, &[&str])] = &[("schedule", DECAYS), ("teachers", TEACHERS)];
 
 fn choices_of(name: &str) -> &'static [&'static str] {
     CHOICES.iter().find(|c| c.0 == name).map_or(&[], |c| c.1)

@@ -3,3 +3,4 @@
 pub(crate) mod eigen;
 pub mod iterative_hard_thresholding;
 pub mod laplacian;
+pub(crate) mod ridge;

@@ -140,7 +140,8 @@ fn unchecked(training: &Training) -> Training {
     let mut settings = training.settings.clone();
     settings.retain(|(name, _)| {
         let named = |m: &crate::method::Method| m.has(name);
-        crate::method::ALL.iter().any(named) || crate::loss::ALL.iter().any(|l| l.parameters.iter().any(|n| n.name == name))
+        crate::method::ALL.iter().chain(crate::method::OF_POINTS).any(named)
+            || crate::loss::ALL.iter().any(|l| l.parameters.iter().any(|n| n.name == name))
     });
     Training { method, plan: Vec::new(), reason: None, public: Vec::new(), settings, ..training.clone() }
 }

@@ -8,6 +8,7 @@ mod conformance;
 mod flaws;
 mod flaws_nonconvex;
 mod formats;
+mod labels;
 mod memory;
 mod onnx;
 mod seam;

@@ -40,7 +40,7 @@ def test_labels_are_those_of_the_ensemble(learner):
     assert found.student_.epsilon_ <= 4 and found.student_.score(points, truth) > 0.7
 
 
-def test_any_learner_will_do(monkeypatch, tmp_path):
+def test_any_learner_will_do():
     linear = pytest.importorskip("sklearn.linear_model")
     X, y, points = data(600)
     found = privfit.label(model(), X, y, points, learner=linear.LogisticRegression(), parts=4, seconds=8.0, at_once=2)

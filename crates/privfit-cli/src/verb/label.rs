@@ -25,7 +25,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   privfit label --data visits.csv --schema visits.toml --points new.csv --epsilon 1 --delta 1e-8 --out labels.json
   privfit label --data visits.csv --schema visits.toml --points new.csv --epsilon 1 --delta 1e-8 --dry-run
   privfit label ... --student additive --model model.json       # a model of what was released, at no further cost
-  privfit label ... --command \"python3 learner.py\" --seconds 20 --set parts=100
+  privfit label ... --command 'python3 learner.py' --seconds 20 --set parts=100
   privfit label --data visits.csv --schema visits.toml --epsilon 1 --delta 1e-8 --serve --unsure 50 --ledger visits.ledger --request desk < new.csv
   privfit certificate verify labels.json
 

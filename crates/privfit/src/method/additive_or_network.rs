@@ -33,7 +33,7 @@ settings! {
     /// Settings of the choice.
     pub(crate) struct ChoiceSettings {
         /// part of the squared privacy loss for the additive model
-        additive_share: f64 = 0.2, 0.01..=0.95;
+        additive_share: f64 = 0.15, 0.01..=0.95;
         /// number of steps of the additive model
         additive_steps: u64 = 200, 1.0..=100_000.0;
         /// number of steps of the network

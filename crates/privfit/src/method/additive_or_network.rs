@@ -9,7 +9,8 @@
 //! of the network is calibrated so that all releases together meet the target.
 //!
 //! *Accuracy.* An additive model of so many rows loses little when most of the budget goes elsewhere: what it can't say is not a matter of noise. The noise of each count is far below the
-//! differences that matter. Records are those of the training, on which a private model is hardly better than on others.
+//! differences that matter. Records are those of the training, on which a network is a little better than on others, the more so the larger mu is: it must lead by a public number of records, and where it leads by less the
+//! additive model is published. Held-out records would need no lead, but so few of them as can be spared tell less.
 //!
 //! *Needs.* A table with more than two classes, delta > 0, zero-out or replace-one, units of one row. Memory: features and cells of all rows. Time: that of both.
 //!
@@ -72,12 +73,16 @@ pub(crate) const METHOD: Method = Method {
 
 /// Part of mu^2 for each count of right answers.
 const COUNTS: f64 = 0.005;
+/// Part of all records by which a network must lead, over mu. On generated tables with a mu of 0.6 networks had up to 0.7 points more of the records of the training right than of others.
+const LEAD: f64 = 0.01;
 
 struct Either {
     additive: additive::Additive,
     network: Networks,
     count: SumNoise,
     share: f64,
+    /// Records by which the network must lead.
+    lead: f64,
 }
 
 fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
@@ -107,7 +112,8 @@ fn plan(problem: &Problem) -> Result<Box<dyn Plan>> {
         after: vec![count.event(Kind::Score), count.event(Kind::Score)],
         share: settings.additive_share + 2.0 * COUNTS,
     };
-    Ok(Box::new(Either { additive, network: networks_beside(&network, &beside)?, count, share: settings.additive_share }))
+    let lead = LEAD * problem.rows as f64 / single;
+    Ok(Box::new(Either { additive, network: networks_beside(&network, &beside)?, count, share: settings.additive_share, lead }))
 }
 
 impl Either {
@@ -134,7 +140,7 @@ impl Either {
             Ok(self.count.release(run, &measures)?.first().copied().unwrap_or(0.0))
         };
         let (one, other) = (right(&additive)?, right(&network)?);
-        match if other > one { network } else { additive } {
+        match if other > one + self.lead { network } else { additive } {
             Model::Additive(model) => Ok(Learned::Additive(model)),
             Model::Network(model) => Ok(Learned::Network(model)),
             Model::Linear(_) | Model::Point(_) => Err(Error::Host),
@@ -197,6 +203,7 @@ impl Plan for Either {
         let mut out = vec![
             ("additive model", format!("with {} of the squared privacy loss: {}", rounded(self.share), additive.join("; "))),
             ("noise of each number of right answers, standard deviation", rounded(self.count.deviation(Kind::Score))),
+            ("right answers by which the network must lead", rounded(self.lead)),
         ];
         out.extend(self.network.describe());
         out

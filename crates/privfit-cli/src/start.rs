@@ -58,7 +58,7 @@ mod tests {
             match c {
                 '\'' => (quoted, any) = (!quoted, true),
                 '#' if !quoted && !any => break,
-                '|' | '>' if !quoted => break,
+                '|' | '>' | '<' if !quoted => break,
                 ' ' if !quoted => {
                     if std::mem::take(&mut any) {
                         out.push(std::mem::take(&mut word));

@@ -389,7 +389,7 @@ mod linux {
         }
     }
 
-    /// Runs a command to its end, or to the end of its time, and returns what it wrote; how it ended is not told.
+    /// Runs a command to its end, or to the end of its time, and returns what it wrote; how it ended is not shown.
     pub(crate) fn run(call: &Call<'_>) -> io::Result<Vec<u8>> {
         let Some((program, first)) = call.command.split_first() else { return Err(io::ErrorKind::InvalidInput.into()) };
         let work = call.directory.join(WORK);

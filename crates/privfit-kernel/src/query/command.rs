@@ -3,7 +3,7 @@
 //!
 //! *Privacy.* What is said of an ensemble of learners of our own (`confident.rs`, `threshold.rs`) asks one thing of a learner: that a part's answers depend on
 //! the rows of that part alone. A command that crashes, hangs, writes garbage or too little has a fixed answer, no label for any point; how it ended,
-//! what it printed and how long it took is told to nobody. Every part takes the same public time: the next one begins when the time of this one is over,
+//! what it printed and how long it took is shown to nobody. Every part takes the same public time: the next one begins when the time of this one is over,
 //! even if it was done at once. One call sees nothing of another one and leaves nothing for the next (`sandbox.rs`); a system where that can't be had runs no commands, which is
 //! found out before data are opened. The files of the records are hidden from it; that nothing else that it can read was made of them is the word of whoever gives the command.
 //! Several at once share memory and caches of the machine: whoever asks for that takes it that one part cannot slow another down so much that it misses its time.

@@ -195,7 +195,7 @@ impl<M> Query<'_> for AskVotes<'_, M> {
             let event = ConfidentVotes::test_event(&test);
             let facts = || Facts { what: "largest count of votes", norm: LInf::NAME, sensitivity, event, unit: 1.0 };
             run.record.grade(GridKind::Votes.numerics());
-            // The second world of an audit is told what the first one said.
+            // The second world of an audit follows what was released in the first one.
             if !matches!(run.on_release(facts, &[largest], Out::Set(passed.then(Vec::new), Vec::new())), Out::Set(Some(_), _)) {
                 return Ok(None);
             }

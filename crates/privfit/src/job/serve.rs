@@ -200,7 +200,7 @@ impl OnlineJob {
         self.prepared.open(source, entropy)
     }
 
-    /// Answers points until there are no more of them, or no more unsure answers. `next` hands out encoded points, `answer` is told a class or none.
+    /// Answers points until there are no more of them, or no more unsure answers. `next` hands out encoded points, `answer` is given a class or none.
     pub fn serve(
         &self,
         data: &Dataset,

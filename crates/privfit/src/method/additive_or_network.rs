@@ -1,7 +1,7 @@
 //! An additive model and a network of the same table, of which the one that is right more often is released.
 //!
 //! *What it computes.* With a part of the budget an additive model is trained (`additive`), with most of the rest a network (`network`). Then the records that each of them has right are counted, with noise, and the model
-//! with the larger number leaves. Which of the two is better follows from how columns act together, and no public fact tells that: on generated tables of four classes a network is up to four points
+//! with the larger number leaves. Which of the two is better follows from how columns act together, and no public fact says that: on generated tables of four classes a network is up to four points
 //! better, and up to five points worse.
 //!
 //! *Privacy.* The counts are two sums of numbers in [0, 1], one for each record, clipped at 1 on the integers, with discrete Gaussian noise: sensitivity 1 (replace-one 2). Models, both counts and the choice are

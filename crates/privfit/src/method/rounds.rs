@@ -1,10 +1,10 @@
 //! A random number of steps, the last iterate of which is the answer: one of a random iterate, for losses that are not convex.
 //!
-//! *What is released.* R, uniform from 1 to T and drawn before the first step, and what the first R of T planned steps release. R looks at no record, so that it may be public: the model file tells it, and so does the time
+//! *What is released.* R, uniform from 1 to T and drawn before the first step, and what the first R of T planned steps release. R looks at no record, so that it may be public: the model file states it, and so does the time
 //! that a run takes.
 //!
 //! *Privacy.* Adjacency and sensitivity are those of a step. For every R what is released is a part of what T steps release, so that its privacy loss is at most theirs; R has the same distribution for both
-//! neighbours, and a mixture of pairs with the same weights is told apart no better than the worst of them. The event is [`Event::AtMost`] of T steps: the plan pays for all of them, whatever R is.
+//! neighbours, and a mixture of pairs with the same weights is distinguished no better than the worst of them. The event is [`Event::AtMost`] of T steps: the plan pays for all of them, whatever R is.
 //! Because R is drawn alike for both neighbours and released, delta(epsilon) is the mean over R of that of R steps; it is charged at T, because a plan is what a run may do at the most, and a ledger gives nothing back.
 //! Choosing R by what was seen, or drawing it again until it is small, would be covered by T as well, but the answer would be no random iterate.
 //!
